@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared-memory ring between the shim (many producers) and the collector
+ * (one consumer). The only header besides record.h that both include. Everything
+ * here is read by a process that must not trust the other one: copy a field
+ * once, check it, then use the copy.
+ *
+ * Layout of the memfd:  header (VS_RING_HEADER_BYTES) | cell[0 .. cell_count)
+ *
+ * Life of one record
+ *   1. reserve: compare-and-swap `head` from p to p + n, only if p + n - tail <= cell_count
+ *   2. claim:   cell[p].claim = VS_CLAIM(p, n, thread)          (release)
+ *   3. body:    plain stores into the n cells
+ *   4. commit:  cell[p+i].stamp = p + i + 1 for i = n-1 .. 0    (release, first cell last)
+ * The consumer reads cell[tail]; the record is whole when cell[tail].stamp ==
+ * tail + 1 (acquire). Positions are cells since the ring began and never wrap;
+ * cell index = position & (cell_count - 1).
+ */
+#ifndef VS_FORMATS_RING_H
+#define VS_FORMATS_RING_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "record.h"
+
+#define VS_RING_MAGIC 0x31474e4952535656ULL /* "VVSRING1" */
+#define VS_RING_VERSION 1U
+#define VS_CELL_BYTES 64U
+#define VS_CELL_FIRST_BODY 48U /* body bytes of a record's first cell */
+#define VS_CELL_NEXT_BODY 56U  /* body bytes of each further cell */
+#define VS_RECORD_MAX_CELLS 96U /* about 5 KiB: a path, a deep stack */
+#define VS_RING_HEADER_BYTES 262144U
+#define VS_RING_LOSS_KINDS 128U /* counters are kept per kind (index = enum vs_kind) */
+#define VS_RING_DEVICES 17U     /* devices 0..15, and one slot for unknown or higher */
+
+/* What a record is; the first byte of its body header. */
+enum vs_record_type {
+    VS_RECORD_EVENT = 1,  /* struct vs_event */
+    VS_RECORD_STRING = 2, /* a name: id and bytes (call names, marks, phases) */
+    VS_RECORD_THREAD = 3, /* a thread's name */
+    VS_RECORD_MODULE = 4, /* a mapped object: id, range, generation, path */
+    VS_RECORD_DEVICE = 5, /* identity of a device, struct vs_record_device */
+    VS_RECORD_STACK = 6,  /* frames of a stack id */
+    VS_RECORD_PAD = 7     /* nothing: skipped */
+};
+
+/* claim word: lap of the ring 32 | cells 8 | thread 24. Thread ids are below 2^22 on Linux. */
+#define VS_CLAIM(position, cells, thread, shift)                                                   \
+    ((((uint64_t)(position) >> (shift)) << 32) | ((uint64_t)(cells) << 24) |                       \
+     ((uint64_t)(thread)&0xffffffU))
+#define VS_CLAIM_LAP(claim) ((uint32_t)((claim) >> 32))
+#define VS_CLAIM_CELLS(claim) ((uint32_t)((claim) >> 24) & 0xffU)
+#define VS_CLAIM_THREAD(claim) ((uint32_t)(claim)&0xffffffU)
+
+struct vs_cell_first {
+    _Atomic uint64_t stamp;
+    _Atomic uint64_t claim;
+    uint8_t body[VS_CELL_FIRST_BODY];
+};
+
+struct vs_cell_next {
+    _Atomic uint64_t stamp;
+    uint8_t body[VS_CELL_NEXT_BODY];
+};
+
+union vs_cell {
+    struct vs_cell_first first;
+    struct vs_cell_next next;
+};
+
+_Static_assert(sizeof(union vs_cell) == VS_CELL_BYTES, "a cell is one cache line");
+
+/*
+ * Bodies. An event record is struct vs_event alone: 48 + 56 bytes, two cells,
+ * told apart by its length (cells == 2) and the EVENT type which the kind byte
+ * implies: records of two cells are always events. Every other record has three
+ * or more cells and begins with struct vs_record_head (pad with zeros if short).
+ */
+struct vs_record_head {
+    uint8_t type; /* enum vs_record_type */
+    uint8_t reserved[3];
+    uint32_t id;    /* string / module / stack id, device ordinal, thread id */
+    uint32_t bytes; /* of the payload that follows this head */
+    uint32_t aux;   /* STRING: 0; MODULE: generation; STACK: frame count; THREAD: 0 */
+};
+
+/* Payload of MODULE before its path (no terminating zero). */
+struct vs_record_module {
+    uint64_t start;
+    uint64_t end;
+    uint64_t load_bias;
+    uint8_t build_id[20];
+    uint8_t build_id_bytes;
+    uint8_t reserved[3];
+};
+
+struct vs_record_device {
+    uint8_t uuid[16];
+    uint8_t mig_uuid[16]; /* zeros: not a MIG slice */
+    uint64_t total_bytes;
+    char pci_id[16]; /* "0000:01:00.0" */
+    char name[64];
+    uint32_t integrated;
+    int32_t driver_version;
+};
+
+/* Counters of what was lost: in the header, so that they survive the target. */
+struct vs_loss_counter {
+    _Atomic uint64_t events;
+    _Atomic uint64_t bytes;
+};
+
+struct vs_ring_header {
+    /* set once before the collector starts */
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t cell_count; /* power of two */
+    uint32_t cell_shift; /* log2(cell_count) */
+    uint32_t pid;        /* of the target, in its own namespace */
+    uint64_t start_monotonic_ns;
+    uint64_t start_boot_ns;
+    uint64_t start_real_ns;
+    uint64_t page_bytes;
+
+    /* producers */
+    _Alignas(128) _Atomic uint64_t head;
+    /* consumer */
+    _Alignas(128) _Atomic uint64_t tail;
+    _Atomic uint64_t consumer_progress_ns; /* CLOCK_MONOTONIC of the last advance */
+    _Atomic uint64_t drained;              /* every position below it is in the file (written) */
+    _Atomic uint32_t drain_futex;          /* bumped after each write; waited on at the program's end */
+    _Atomic uint32_t collector_state;      /* enum vs_collector_state */
+    /* producers → consumer: wake-ups */
+    _Alignas(128) _Atomic uint32_t wake_futex; /* bumped by who wants the consumer now */
+    _Atomic uint32_t flush_request;            /* bumped: write everything at once (OOM, exit) */
+    _Atomic uint32_t consumer_sleeping;
+    /* accounting, relaxed adds */
+    _Alignas(128) _Atomic uint64_t waited_ns;
+    _Atomic uint64_t spent_ns;       /* measured time inside the shim, sampled 1 in 64 and scaled */
+    _Atomic uint64_t spent_samples;
+    _Atomic uint64_t sample_spent_ns; /* spent in cuMemGetInfo of our own */
+    _Atomic uint64_t missing_real;   /* calls whose real entry point came from the start table */
+    _Atomic uint64_t abandoned_hooks; /* siglongjmp/cancellation out of a hook */
+    _Atomic uint64_t driver_calls;
+    _Atomic uint64_t runtime_calls;
+    _Atomic uint64_t framework_calls;
+    _Atomic uint32_t end_kind; /* enum vs_end, set by the shim when it sees the end coming */
+    _Atomic int32_t end_value; /* exit status */
+    _Atomic uint64_t end_ns;
+    _Atomic uint32_t host_device_warnings;
+    _Atomic uint32_t hook_warnings; /* bit set, enum vs_hook_warning in shim.h; text in docs/hooks.md */
+
+    _Alignas(128) struct vs_loss_counter loss[VS_LOSS_CAUSES][VS_RING_DEVICES][VS_RING_LOSS_KINDS];
+};
+
+_Static_assert(sizeof(struct vs_ring_header) <= VS_RING_HEADER_BYTES, "header fits its room");
+
+enum vs_collector_state {
+    VS_COLLECTOR_STARTING = 0,
+    VS_COLLECTOR_READY = 1,
+    VS_COLLECTOR_FAILED = 2, /* cannot write; drains and discards, counting */
+    VS_COLLECTOR_DONE = 3
+};
+
+#endif
