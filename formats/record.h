@@ -20,6 +20,7 @@
  *          O order (no bytes of its own)             F framework
  *          M made by the shim or the collector (measurement, loss, process)
  */
+/* clang-format off */
 #define VS_KIND_TABLE(X)                                                                           \
     X(1, ALLOC, "alloc", 'D', "address; size asked for; extra[0] = granted pitch or 0")            \
     X(2, FREE, "free", 'D', "address; size 0")                                                     \
@@ -107,6 +108,7 @@
       "size = resident bytes of the process; extra[0] = cgroup bytes; extra[1] = cgroup limit")    \
     X(110, PROCESS_END, "process_end", 'M',                                                        \
       "handle = enum vs_end; size = exit status or signal")
+/* clang-format on */
 
 enum vs_kind {
 #define VS_KIND_ENUM(value, NAME, name, layer, meaning) VS_KIND_##NAME = value,
@@ -131,11 +133,11 @@ enum vs_end { VS_END_UNKNOWN = 0, VS_END_EXIT = 1, VS_END_KILLED = 2, VS_END_EXE
 /* ---- the event ------------------------------------------------------------ */
 
 enum vs_event_flags {
-    VS_EVENT_MANAGED = 1U << 0,    /* cuMemAllocManaged and its kin */
-    VS_EVENT_CAPTURING = 1U << 1,  /* the stream was being captured: a node, no memory yet */
-    VS_EVENT_RUNTIME = 1U << 2,    /* recorded at runtime level: no driver call was seen beneath */
-    VS_EVENT_NESTED = 1U << 3,     /* recorded by a hook that ran inside another hook's bookkeeping */
-    VS_EVENT_INTENT = 1U << 4,     /* recorded before the real call (frees); UNDO follows on failure */
+    VS_EVENT_MANAGED = 1U << 0,   /* cuMemAllocManaged and its kin */
+    VS_EVENT_CAPTURING = 1U << 1, /* the stream was being captured: a node, no memory yet */
+    VS_EVENT_RUNTIME = 1U << 2,   /* recorded at runtime level: no driver call was seen beneath */
+    VS_EVENT_NESTED = 1U << 3, /* recorded by a hook that ran inside another hook's bookkeeping */
+    VS_EVENT_INTENT = 1U << 4, /* recorded before the real call (frees); UNDO follows on failure */
     VS_EVENT_REAL_MISSING = 1U << 5, /* the real entry point came from the table filled at start */
     VS_EVENT_FREE_SAMPLED = 1U << 6, /* free_bytes holds a measurement taken right after the call */
     VS_EVENT_PINNED_PORTABLE = 1U << 7,
@@ -164,10 +166,10 @@ struct vs_event {
     uint32_t module;      /* module id of the outermost call's caller; 0 unknown */
     uint32_t stack;       /* stack id; 0 none */
     uint16_t call;        /* string id of the innermost entry point's name; 0 none */
-    uint16_t label;       /* string id of the outermost entry point's name; equals call if not nested */
-    uint8_t kind;         /* enum vs_kind */
-    int8_t device;        /* this process's ordinal of the device; VS_DEVICE_UNKNOWN */
-    uint16_t flags;       /* enum vs_event_flags */
+    uint16_t label; /* string id of the outermost entry point's name; equals call if not nested */
+    uint8_t kind;   /* enum vs_kind */
+    int8_t device;  /* this process's ordinal of the device; VS_DEVICE_UNKNOWN */
+    uint16_t flags; /* enum vs_event_flags */
 };
 
 _Static_assert(sizeof(struct vs_event) == 104, "two ring cells hold one event");
@@ -177,9 +179,10 @@ _Static_assert(sizeof(struct vs_event) == 104, "two ring cells hold one event");
  * the thread, both taken from the ring cell.
  */
 struct vs_sequenced_event {
-    uint64_t sequence; /* ring position of the record's first cell: unique, increasing, gaps = `cells` */
-    uint32_t thread;   /* kernel thread id */
-    uint32_t cells;    /* ring cells the record took: the next record's sequence is sequence + cells */
+    uint64_t
+        sequence; /* ring position of the record's first cell: unique, increasing, gaps = `cells` */
+    uint32_t thread; /* kernel thread id */
+    uint32_t cells; /* ring cells the record took: the next record's sequence is sequence + cells */
     struct vs_event event;
 };
 

@@ -69,10 +69,12 @@ struct vs_writer;
  */
 int vs_writer_create(int fd, size_t chunk_events, int zstd_level, struct vs_writer **out);
 
-/* Buffered; sequences must increase. Returns 0, -EINVAL on a decreasing sequence, or the write's error. */
+/* Buffered; sequences must increase. Returns 0, -EINVAL on a decreasing sequence, or the write's
+ * error. */
 int vs_writer_event(struct vs_writer *writer, const struct vs_sequenced_event *event);
 
-/* Ids may be defined again: the later definition in file order wins. Text need not be terminated. */
+/* Ids may be defined again: the later definition in file order wins. Text need not be terminated.
+ */
 int vs_writer_string(struct vs_writer *writer, uint32_t id, const char *text, size_t bytes);
 int vs_writer_thread(struct vs_writer *writer, const struct vs_thread_def *thread);
 int vs_writer_module(struct vs_writer *writer, const struct vs_module_def *module);
@@ -107,16 +109,16 @@ struct vs_reader;
 struct vs_trace_status {
     uint64_t file_bytes;
     uint32_t format_version;
-    uint64_t chunks;           /* good ones */
-    uint64_t damaged_chunks;   /* checksum or size wrong, skipped */
-    uint64_t damaged_bytes;    /* skipped while looking for the next chunk */
-    uint64_t unknown_chunks;   /* of a later version, not critical, skipped */
-    uint64_t events;           /* readable */
-    uint64_t sequence_gaps;    /* holes between good chunks: events that were there once */
-    uint64_t missing_cells;    /* ring cells in those holes */
-    uint64_t ring_events;      /* events taken from a left-over ring file beside the trace */
-    bool truncated;            /* the file ends inside a chunk */
-    bool closed;               /* an END chunk was found */
+    uint64_t chunks;         /* good ones */
+    uint64_t damaged_chunks; /* checksum or size wrong, skipped */
+    uint64_t damaged_bytes;  /* skipped while looking for the next chunk */
+    uint64_t unknown_chunks; /* of a later version, not critical, skipped */
+    uint64_t events;         /* readable */
+    uint64_t sequence_gaps;  /* holes between good chunks: events that were there once */
+    uint64_t missing_cells;  /* ring cells in those holes */
+    uint64_t ring_events;    /* events taken from a left-over ring file beside the trace */
+    bool truncated;          /* the file ends inside a chunk */
+    bool closed;             /* an END chunk was found */
 };
 
 /*
