@@ -7,14 +7,42 @@
  *
  * Layout of the memfd:  header (VS_RING_HEADER_BYTES) | cell[0 .. cell_count)
  *
- * Life of one record
+ * Positions count cells since the ring began and never wrap; cell index =
+ * position & (cell_count - 1). A fresh ring has head = tail = drained =
+ * cell_count (lap 1), so that no record ever has position 0. A record may run
+ * over the end of the ring: each of its cells is found by its own index.
+ *
+ * Life of one record of n cells at position p
  *   1. reserve: compare-and-swap `head` from p to p + n, only if p + n - tail <= cell_count
- *   2. claim:   cell[p].claim = VS_CLAIM(p, n, thread)          (release)
+ *   2. claim:   cell[p].claim = VS_CLAIM(p, n, thread)                    (relaxed)
+ *               cell[p].stamp = VS_STAMP_CLAIMED | (p + 1)                (release)
  *   3. body:    plain stores into the n cells
- *   4. commit:  cell[p+i].stamp = p + i + 1 for i = n-1 .. 0    (release, first cell last)
- * The consumer reads cell[tail]; the record is whole when cell[tail].stamp ==
- * tail + 1 (acquire). Positions are cells since the ring began and never wrap;
- * cell index = position & (cell_count - 1).
+ *   4. commit:  cell[p + i].stamp = p + i + 1 for i = n - 1 .. 0          (release, first cell
+ * last) Between 1 and 2 none of the n cells carries a stamp of this lap.
+ *
+ * The consumer loads s = cell[tail].stamp (acquire):
+ *   s == tail + 1                        whole: n = VS_CLAIM_CELLS(claim); copy; tail += n
+ * (release) s == VS_STAMP_CLAIMED | (tail + 1)   unfinished: `claim` says who and how long anything
+ * else                        reserved but not claimed, or nothing (tail == head) It never passes
+ * an unfinished record by time, for its writer may wake. It passes one (and counts it as torn) only
+ *   - in a live process: claimed, and the claiming thread is gone: n cells;
+ *   - in a dead process: claimed: n cells; not claimed: up to the next position
+ *     whose cell carries its own stamp (claimed or committed), or to head.
+ * A thread that dies between 1 and 2 in a process that lives on stops the ring
+ * until the process ends: every event from then on is a counted loss.
+ *
+ * Sleeping and waking (futexes are shared, not private; every wait has a timeout)
+ *   consumer idle:   consumer_sleeping = 1; look again at head, flush_request;
+ *                    FUTEX_WAIT(wake_futex, value read before); consumer_sleeping = 0
+ *   producers:       wake_futex += 1 and, if consumer_sleeping, FUTEX_WAKE: whenever a
+ *                    reservation enters another eighth of the ring, when the ring is full,
+ *                    and with each flush_request
+ *   ring full:       producer: producers_waiting += 1; FUTEX_WAIT(space_futex); -= 1
+ *                    consumer: after moving tail, if producers_waiting: space_futex += 1,
+ * FUTEX_WAKE(all) program's end:   producer: flush_request += 1, wake; FUTEX_WAIT(drain_futex)
+ * until drained >= the head it saw, or the collector has failed or is done consumer: after each
+ * write to the file: drained = position; drain_futex += 1, FUTEX_WAKE(all) All of these are
+ * sequentially consistent: each side stores its own word before it loads the other's.
  */
 #ifndef VS_FORMATS_RING_H
 #define VS_FORMATS_RING_H
@@ -27,8 +55,8 @@
 #define VS_RING_MAGIC 0x31474e4952535656ULL /* "VVSRING1" */
 #define VS_RING_VERSION 1U
 #define VS_CELL_BYTES 64U
-#define VS_CELL_FIRST_BODY 48U /* body bytes of a record's first cell */
-#define VS_CELL_NEXT_BODY 56U  /* body bytes of each further cell */
+#define VS_CELL_FIRST_BODY 48U  /* body bytes of a record's first cell */
+#define VS_CELL_NEXT_BODY 56U   /* body bytes of each further cell */
 #define VS_RECORD_MAX_CELLS 96U /* about 5 KiB: a path, a deep stack */
 #define VS_RING_HEADER_BYTES 262144U
 #define VS_RING_LOSS_KINDS 128U /* counters are kept per kind (index = enum vs_kind) */
@@ -46,12 +74,15 @@ enum vs_record_type {
 };
 
 /* claim word: lap of the ring 32 | cells 8 | thread 24. Thread ids are below 2^22 on Linux. */
-#define VS_CLAIM(position, cells, thread, shift)                                                   \
-    ((((uint64_t)(position) >> (shift)) << 32) | ((uint64_t)(cells) << 24) |                       \
+#define VS_CLAIM(position, cells, thread, shift)                             \
+    ((((uint64_t)(position) >> (shift)) << 32) | ((uint64_t)(cells) << 24) | \
      ((uint64_t)(thread)&0xffffffU))
 #define VS_CLAIM_LAP(claim) ((uint32_t)((claim) >> 32))
 #define VS_CLAIM_CELLS(claim) ((uint32_t)((claim) >> 24) & 0xffU)
 #define VS_CLAIM_THREAD(claim) ((uint32_t)(claim)&0xffffffU)
+
+/* In the stamp of a record's first cell while the record is claimed but not committed. */
+#define VS_STAMP_CLAIMED (1ULL << 63)
 
 struct vs_cell_first {
     _Atomic uint64_t stamp;
@@ -123,25 +154,31 @@ struct vs_ring_header {
     uint64_t start_boot_ns;
     uint64_t start_real_ns;
     uint64_t page_bytes;
+    uint32_t forked_from; /* pid of the traced process this one is a fork of; 0 none */
+    uint32_t parent;      /* the target's parent when recording began, in the target's namespace */
 
     /* producers */
     _Alignas(128) _Atomic uint64_t head;
+    _Atomic uint64_t
+        tail_seen; /* producers' copy of tail, never ahead of it; the consumer ignores it */
     /* consumer */
     _Alignas(128) _Atomic uint64_t tail;
     _Atomic uint64_t consumer_progress_ns; /* CLOCK_MONOTONIC of the last advance */
     _Atomic uint64_t drained;              /* every position below it is in the file (written) */
-    _Atomic uint32_t drain_futex;          /* bumped after each write; waited on at the program's end */
-    _Atomic uint32_t collector_state;      /* enum vs_collector_state */
+    _Atomic uint32_t drain_futex;     /* bumped after each write; waited on at the program's end */
+    _Atomic uint32_t collector_state; /* enum vs_collector_state */
     /* producers → consumer: wake-ups */
     _Alignas(128) _Atomic uint32_t wake_futex; /* bumped by who wants the consumer now */
     _Atomic uint32_t flush_request;            /* bumped: write everything at once (OOM, exit) */
     _Atomic uint32_t consumer_sleeping;
+    _Atomic uint32_t space_futex;       /* bumped when tail moved and somebody waits for room */
+    _Atomic uint32_t producers_waiting; /* threads asleep on space_futex */
     /* accounting, relaxed adds */
     _Alignas(128) _Atomic uint64_t waited_ns;
-    _Atomic uint64_t spent_ns;       /* measured time inside the shim, sampled 1 in 64 and scaled */
+    _Atomic uint64_t spent_ns; /* measured time inside the shim, sampled 1 in 64 and scaled */
     _Atomic uint64_t spent_samples;
     _Atomic uint64_t sample_spent_ns; /* spent in cuMemGetInfo of our own */
-    _Atomic uint64_t missing_real;   /* calls whose real entry point came from the start table */
+    _Atomic uint64_t missing_real;    /* calls whose real entry point came from the start table */
     _Atomic uint64_t abandoned_hooks; /* siglongjmp/cancellation out of a hook */
     _Atomic uint64_t driver_calls;
     _Atomic uint64_t runtime_calls;
@@ -150,7 +187,15 @@ struct vs_ring_header {
     _Atomic int32_t end_value; /* exit status */
     _Atomic uint64_t end_ns;
     _Atomic uint32_t host_device_warnings;
-    _Atomic uint32_t hook_warnings; /* bit set, enum vs_hook_warning in shim.h; text in docs/hooks.md */
+    _Atomic uint32_t
+        hook_warnings; /* bit set, enum vs_hook_warning in shim.h; text in docs/hooks.md */
+
+    /*
+     * collector → program: the collector has no stderr, so the shim prints this line (prefixed
+     * "vramscope: ") when collector_messages moves: text first, then the counter (release).
+     */
+    _Alignas(128) _Atomic uint32_t collector_messages;
+    char collector_message[508];
 
     _Alignas(128) struct vs_loss_counter loss[VS_LOSS_CAUSES][VS_RING_DEVICES][VS_RING_LOSS_KINDS];
 };
@@ -158,7 +203,8 @@ struct vs_ring_header {
 _Static_assert(sizeof(struct vs_ring_header) <= VS_RING_HEADER_BYTES, "header fits its room");
 
 enum vs_collector_state {
-    VS_COLLECTOR_STARTING = 0,
+    VS_COLLECTOR_STARTING =
+        0, /* the shim waits for the next state, at most 250 ms, when it starts */
     VS_COLLECTOR_READY = 1,
     VS_COLLECTOR_FAILED = 2, /* cannot write; drains and discards, counting */
     VS_COLLECTOR_DONE = 3
