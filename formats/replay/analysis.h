@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The analyses: each one file that subscribes to the fold and keeps its own
+ * result. `…_start` subscribes; `…_finish` is called once after the last event;
+ * `…_release` frees. Functions that return int give 0 or a negative errno value.
+ */
+#ifndef VS_REPLAY_ANALYSIS_H
+#define VS_REPLAY_ANALYSIS_H
+
+#include "state.h"
+
+/* ---- peaks.c: the bands at each device's highest moments ------------------------ */
+
+struct vs_device_peaks {
+    struct vs_bands at_framework, at_driver, at_used;
+};
+struct vs_peaks {
+    struct vs_device_peaks *devices[VS_DEVICE_SLOTS];
+};
+int vs_peaks_start(struct vs_peaks *peaks, struct vs_state *state);
+/* The bands when the device's top layer held most; NULL when it never held anything. */
+const struct vs_bands *vs_peaks_allocated(const struct vs_peaks *peaks,
+                                          const struct vs_device_state *device);
+/* The bands when most of the device was used; NULL when it was never measured. */
+const struct vs_bands *vs_peaks_used(const struct vs_peaks *peaks,
+                                     const struct vs_device_state *device);
+void vs_peaks_release(struct vs_peaks *peaks);
+
+/* ---- sites.c: per site, what it asked for and what it held at its layer's peak ---- */
+
+struct vs_site_stats {
+    uint64_t allocs, frees, failed;
+    uint64_t bytes; /* asked for in all */
+    int64_t live_bytes, live_count;
+    int64_t peak_bytes, peak_count; /* at the peak of the device's layer; valid after finish */
+    uint64_t epoch;
+};
+struct vs_sites {
+    struct vs_site_stats *stats; /* index = site id - 1 */
+    size_t count, room;
+    int error;
+};
+int vs_sites_start(struct vs_sites *sites, struct vs_state *state);
+int vs_sites_finish(struct vs_sites *sites, const struct vs_state *state);
+void vs_sites_release(struct vs_sites *sites);
+
+/* ---- ooms.c: requests that failed for want of memory ------------------------------- */
+
+enum vs_oom_class {
+    VS_OOM_UNKNOWN,
+    VS_OOM_FULL,
+    VS_OOM_FRAGMENTED,
+    VS_OOM_HELD_BY_CACHE,
+    VS_OOM_OUTSIDE,
+    VS_OOM_OTHER_PROCESS,
+    VS_OOM_REQUEST_EXCEEDS_DEVICE,
+    VS_OOM_ADDRESS_SPACE,
+    VS_OOM_HOST_MEMORY,
+    VS_OOM_MULTICAST
+};
+
+enum { VS_OOM_ATTEMPTS = 16, VS_OOMS_KEPT = 4096 };
+
+struct vs_oom_attempt {
+    uint16_t label;
+    int32_t result;
+    uint64_t bytes;
+};
+
+struct vs_oom {
+    uint64_t time_ns;
+    uint64_t sequence;
+    uint32_t thread;
+    uint32_t site;
+    int8_t device;
+    uint8_t layer;
+    uint16_t label;
+    uint64_t requested;
+    uint64_t free_bytes; /* VS_FREE_UNKNOWN */
+    bool handled;
+    bool repaired; /* the framework's own retry succeeded */
+    bool largest_known, cached_known;
+    uint64_t largest_free;
+    int64_t cached;
+    enum vs_oom_class class;
+    char why[320];
+    struct vs_oom_attempt attempts[VS_OOM_ATTEMPTS];
+    size_t attempt_count; /* may exceed VS_OOM_ATTEMPTS: the later ones are counted only */
+};
+
+struct vs_oom_pending;
+VS_MAP_DEFINE(vs_oom_threads, struct vs_oom_pending *);
+
+enum { VS_OOMS_OPEN = 64 };
+
+struct vs_ooms {
+    struct vs_oom *items;
+    size_t count, room;
+    uint64_t total; /* `count` unless there were more than VS_OOMS_KEPT: then the last is kept too */
+    struct vs_oom_threads pending; /* failed attempts of a framework, by thread */
+    size_t open[VS_OOMS_OPEN];     /* entries not yet known to be handled */
+    size_t open_count;
+    uint64_t walked_blocks;
+    struct vs_state *state;
+    int error;
+};
+int vs_ooms_start(struct vs_ooms *ooms, struct vs_state *state);
+/* `ended_well`: the process ended with status 0. */
+int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well);
+void vs_ooms_release(struct vs_ooms *ooms);
+const char *vs_oom_class_name(enum vs_oom_class class);
+
+/* oom_class.c: decides `class` and writes `why` from the state at the failure. */
+void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind);
+
+/* ---- failures.c: failed calls that are not out of memory ------------------------------ */
+
+struct vs_failure {
+    uint16_t label;
+    uint8_t kind;
+    int32_t result;
+    uint32_t site;
+    uint64_t count, first_ns, last_ns;
+};
+struct vs_failures {
+    struct vs_failure *items;
+    size_t count, room;
+    struct vs_sizes index;
+    size_t last; /* the one that failed last; valid when count > 0 */
+    struct vs_state *state;
+    int error;
+};
+int vs_failures_start(struct vs_failures *failures, struct vs_state *state);
+void vs_failures_release(struct vs_failures *failures);
+/* What such a failure usually means; never NULL. */
+const char *vs_failure_hint(const struct vs_failure *failure);
+
+/* ---- objects.c: what costs memory without a size of its own ----------------------------- */
+
+enum vs_object_kind {
+    VS_OBJECT_MODULE,
+    VS_OBJECT_GRAPH_EXEC,
+    VS_OBJECT_STREAM,
+    VS_OBJECT_CONTEXT,
+    VS_OBJECT_IPC_HANDLE,  /* exported by this process */
+    VS_OBJECT_IPC_MAPPING, /* of another process, opened here */
+    VS_OBJECT_POOL,
+    VS_OBJECT_KINDS
+};
+struct vs_objects {
+    struct {
+        struct vs_sizes live;
+        uint64_t created, destroyed;
+        uint32_t site; /* of the last one made */
+    } kinds[VS_OBJECT_KINDS];
+    struct vs_state *state;
+    int error;
+};
+int vs_objects_start(struct vs_objects *objects, struct vs_state *state);
+void vs_objects_release(struct vs_objects *objects);
+const char *vs_object_name(enum vs_object_kind kind);
+
+/* ---- slow_calls.c: time spent in memory calls ----------------------------------------- */
+
+struct vs_call_time {
+    uint16_t call;
+    uint64_t count, total_ns, max_ns;
+};
+struct vs_slow_calls {
+    struct vs_call_time *items; /* after finish: most time first */
+    size_t count, room;
+    uint32_t *index; /* by string id: position + 1 */
+    int error;
+};
+int vs_slow_calls_start(struct vs_slow_calls *calls, struct vs_state *state);
+void vs_slow_calls_finish(struct vs_slow_calls *calls);
+void vs_slow_calls_release(struct vs_slow_calls *calls);
+
+/* ---- phases.c: marked phases and steps ------------------------------------------------- */
+
+enum { VS_PHASES_KEPT = 4096, VS_PHASES_OPEN = 64 };
+
+/* One band of one device during one phase. */
+struct vs_phase {
+    uint32_t name; /* string id */
+    uint32_t thread;
+    int8_t device;
+    uint8_t layer;  /* whose live bytes */
+    bool ended;
+    uint64_t start_ns, end_ns;
+    int64_t entry_bytes, peak_bytes, exit_bytes;
+};
+struct vs_phases {
+    struct vs_phase *items;
+    size_t count, room;
+    uint64_t omitted;
+    size_t open[VS_PHASES_OPEN];
+    size_t open_count;
+    uint64_t steps, first_step, last_step;
+    int error;
+};
+int vs_phases_start(struct vs_phases *phases, struct vs_state *state);
+void vs_phases_finish(struct vs_phases *phases, const struct vs_state *state);
+void vs_phases_release(struct vs_phases *phases);
+
+/* ---- timeline.c: the curves -------------------------------------------------------------- */
+
+/* A device's bands after an event that moved them. */
+typedef void vs_timeline_row(void *self, const struct vs_state *state,
+                             const struct vs_device_state *device, const struct vs_bands *bands);
+
+enum { VS_CURVE_BUCKETS = 512 };
+
+/* Highest values per stretch of time, in at most VS_CURVE_BUCKETS equal stretches. */
+struct vs_curve {
+    int64_t allocated[VS_CURVE_BUCKETS], reserved[VS_CURVE_BUCKETS], used[VS_CURVE_BUCKETS];
+    int64_t now_allocated, now_reserved, now_used;
+    size_t filled; /* buckets the time has reached */
+};
+struct vs_timeline {
+    uint64_t bucket_ns;
+    struct vs_curve *curves[VS_DEVICE_SLOTS];
+    vs_timeline_row *row; /* may be NULL */
+    void *row_self;
+    int error;
+};
+int vs_timeline_start(struct vs_timeline *timeline, struct vs_state *state, vs_timeline_row *row,
+                      void *row_self);
+/* Brings every curve up to the end of the trace. */
+void vs_timeline_finish(struct vs_timeline *timeline, const struct vs_state *state);
+void vs_timeline_release(struct vs_timeline *timeline);
+
+/* ---- losses.c: what was lost, by kind of call ---------------------------------------------- */
+
+struct vs_loss {
+    uint16_t kind; /* of the lost events */
+    uint8_t cause;
+    int8_t device;
+    uint64_t events, bytes;
+};
+struct vs_losses {
+    struct vs_loss *items;
+    size_t count, room;
+    int error;
+};
+int vs_losses_start(struct vs_losses *losses, struct vs_state *state);
+void vs_losses_release(struct vs_losses *losses);
+const char *vs_loss_cause_name(unsigned cause);
+
+#endif

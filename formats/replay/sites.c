@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Per site: calls, bytes, what is live, and what was live at the highest moment
+ * of its device's layer. A new peak costs nothing here: a site's bytes at the
+ * peak are those it still has when it changes for the first time after it.
+ */
+#include <errno.h>
+
+#include "analysis.h"
+#include "grow.h"
+
+static void settle(struct vs_site_stats *stats, uint64_t epoch)
+{
+    if (stats->epoch == epoch)
+        return;
+    stats->epoch = epoch;
+    stats->peak_bytes = stats->live_bytes;
+    stats->peak_count = stats->live_count;
+}
+
+static uint64_t layer_epoch(const struct vs_state *state, const struct vs_site *site)
+{
+    const struct vs_device_state *device = vs_state_device(state, site->device);
+    return device == NULL ? 0 : device->layers[site->layer].peak_epoch;
+}
+
+static void on_move(void *self, const struct vs_state *state, const struct vs_move *move)
+{
+    struct vs_sites *sites = self;
+    if (!vs_grow(&sites->stats, &sites->room, move->site, sizeof(*sites->stats))) {
+        sites->error = -ENOMEM;
+        return;
+    }
+    if (move->site > sites->count)
+        sites->count = move->site;
+    struct vs_site_stats *stats = &sites->stats[move->site - 1];
+    if (move->failed) {
+        stats->failed++;
+        return;
+    }
+    settle(stats, layer_epoch(state, vs_state_site(state, move->site)));
+    stats->live_bytes += move->bytes;
+    stats->live_count += move->count;
+    if (move->count > 0) {
+        stats->allocs++;
+        stats->bytes += (uint64_t)move->bytes;
+    } else if (move->count < 0) {
+        stats->frees++;
+    }
+}
+
+int vs_sites_start(struct vs_sites *sites, struct vs_state *state)
+{
+    struct vs_subscriber subscriber = {.self = sites, .move = on_move};
+    return vs_state_subscribe(state, &subscriber);
+}
+
+int vs_sites_finish(struct vs_sites *sites, const struct vs_state *state)
+{
+    /* Sites made for events that move nothing have statistics too: zeros. */
+    if (!vs_grow(&sites->stats, &sites->room, state->site_count, sizeof(*sites->stats)))
+        return -ENOMEM;
+    sites->count = state->site_count;
+    for (size_t i = 0; i < sites->count; i++)
+        settle(&sites->stats[i], layer_epoch(state, &state->sites[i]));
+    return sites->error;
+}
+
+void vs_sites_release(struct vs_sites *sites)
+{
+    free(sites->stats);
+}

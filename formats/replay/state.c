@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fold's frame: devices, owners, sites, moves, and which file takes which
+ * kind of event.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "state_internal.h"
+
+enum { DEVICE_OFFSET = 128, FIRST_ROOM = 64 };
+
+void state_fail(struct vs_state *state)
+{
+    state->error = -ENOMEM;
+}
+
+/* ---- owners ------------------------------------------------------------------- */
+
+/* Libraries whose driver memory a caching allocator cuts into blocks it reports. */
+static bool is_framework_library(const char *name)
+{
+    return strcmp(name, "libc10_cuda") == 0 || strcmp(name, "libc10_hip") == 0;
+}
+
+static bool is_hash(const char *text, size_t length)
+{
+    return length == 8 && strspn(text, "0123456789abcdef") >= length;
+}
+
+/* "/x/libcudart-1a2b3c4d.so.12" → "libcudart": the directory, the version and a wheel's hash go. */
+static void owner_name(const char *path, char *name, size_t room)
+{
+    const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
+    const char *suffix = strstr(base, ".so");
+    size_t length = suffix != NULL ? (size_t)(suffix - base) : strlen(base);
+    const char *dash = memrchr(base, '-', length);
+    if (dash != NULL && is_hash(dash + 1, length - (size_t)(dash + 1 - base)))
+        length = (size_t)(dash - base);
+    snprintf(name, room, "%.*s", (int)(length < room ? length : room - 1), base);
+}
+
+static uint16_t add_owner(struct vs_state *state, const char *name)
+{
+    for (size_t i = 0; i < state->owner_count; i++)
+        if (strcmp(state->owners[i].name, name) == 0)
+            return (uint16_t)i;
+    if (state->owner_count == UINT16_MAX)
+        return 0;
+    if (state->owner_count == state->owner_room) {
+        size_t room = state->owner_room == 0 ? FIRST_ROOM : state->owner_room * 2;
+        struct vs_owner *owners = realloc(state->owners, room * sizeof(*owners));
+        if (owners == NULL) {
+            state_fail(state);
+            return 0;
+        }
+        state->owners = owners;
+        state->owner_room = room;
+    }
+    struct vs_owner *owner = &state->owners[state->owner_count];
+    snprintf(owner->name, sizeof(owner->name), "%s", name);
+    owner->framework = is_framework_library(name);
+    return (uint16_t)state->owner_count++;
+}
+
+uint16_t state_owner(struct vs_state *state, uint32_t module)
+{
+    uint64_t *known = vs_sizes_get(&state->owner_by_module, module);
+    if (known != NULL)
+        return (uint16_t)*known;
+    const char *path = state->names.module_path(state->names.self, module);
+    char name[sizeof(state->owners[0].name)] = "unknown";
+    if (path != NULL && path[0] != 0)
+        owner_name(path, name, sizeof(name));
+    uint16_t owner = add_owner(state, name);
+    uint64_t *slot = vs_sizes_put(&state->owner_by_module, module);
+    if (slot == NULL)
+        state_fail(state);
+    else
+        *slot = owner;
+    return owner;
+}
+
+const char *vs_state_owner_name(const struct vs_state *state, uint16_t owner)
+{
+    return owner < state->owner_count ? state->owners[owner].name : "unknown";
+}
+
+bool vs_state_by_framework(struct vs_state *state, const struct vs_event *event)
+{
+    uint16_t owner = state_owner(state, event->module);
+    return owner < state->owner_count && state->owners[owner].framework;
+}
+
+const char *vs_state_string(const struct vs_state *state, uint32_t id)
+{
+    const char *text = id == 0 ? NULL : state->names.string(state->names.self, id);
+    return text == NULL ? "" : text;
+}
+
+/* ---- devices ------------------------------------------------------------------- */
+
+struct vs_device_state *vs_state_device(const struct vs_state *state, int device)
+{
+    int slot = device + DEVICE_OFFSET;
+    return slot >= 0 && slot < VS_DEVICE_SLOTS ? state->devices[slot] : NULL;
+}
+
+struct vs_device_state *state_device(struct vs_state *state, int device)
+{
+    int slot = device + DEVICE_OFFSET;
+    struct vs_device_state *found = state->devices[slot];
+    if (found == NULL) {
+        found = calloc(1, sizeof(*found));
+        if (found == NULL) {
+            state_fail(state);
+            return NULL;
+        }
+        found->device = (int8_t)device;
+        found->last_free_bytes = VS_FREE_UNKNOWN;
+        state->devices[slot] = found;
+    }
+    if (!found->touched && state->touched_count < sizeof(state->touched) / sizeof(state->touched[0])) {
+        found->touched = true;
+        state->touched[state->touched_count++] = found;
+    }
+    return found;
+}
+
+int vs_state_device_total(struct vs_state *state, int8_t device, uint64_t total_bytes)
+{
+    struct vs_device_state *known = state_device(state, device);
+    if (known == NULL)
+        return -ENOMEM;
+    if (total_bytes != 0)
+        known->total_bytes = total_bytes;
+    return 0;
+}
+
+void state_owner_add(struct vs_state *state, struct vs_device_state *device, uint16_t owner,
+                     int64_t bytes)
+{
+    if (owner >= device->owner_slots) {
+        size_t slots = (size_t)owner + 8;
+        int64_t *grown = realloc(device->owner_bytes, slots * sizeof(*grown));
+        if (grown == NULL) {
+            state_fail(state);
+            return;
+        }
+        memset(grown + device->owner_slots, 0, (slots - device->owner_slots) * sizeof(*grown));
+        device->owner_bytes = grown;
+        device->owner_slots = slots;
+    }
+    device->owner_bytes[owner] += bytes;
+}
+
+/* ---- sites ---------------------------------------------------------------------- */
+
+static bool same_site(const struct vs_site *a, const struct vs_site *b)
+{
+    return a->stack == b->stack && a->owner == b->owner && a->label == b->label &&
+           a->device == b->device && a->layer == b->layer && a->kind == b->kind &&
+           a->segment == b->segment;
+}
+
+static uint64_t site_key(const struct vs_site *site)
+{
+    uint64_t place = (uint64_t)site->owner | (uint64_t)site->label << 16 |
+                     (uint64_t)(uint8_t)site->device << 32 | (uint64_t)site->layer << 40 |
+                     (uint64_t)site->kind << 44 | (uint64_t)site->segment << 48;
+    return place ^ (uint64_t)site->stack * 0x9e3779b97f4a7c15ULL;
+}
+
+static uint32_t add_site(struct vs_state *state, const struct vs_site *wanted, uint64_t *head)
+{
+    if (state->site_count == state->site_room) {
+        size_t room = state->site_room == 0 ? FIRST_ROOM : state->site_room * 2;
+        struct vs_site *sites = realloc(state->sites, room * sizeof(*sites));
+        if (sites == NULL || room > UINT32_MAX) {
+            state_fail(state);
+            return 0;
+        }
+        state->sites = sites;
+        state->site_room = room;
+    }
+    state->sites[state->site_count] = *wanted;
+    state->sites[state->site_count].next = (uint32_t)*head;
+    *head = ++state->site_count;
+    return (uint32_t)*head;
+}
+
+static uint32_t site_id(struct vs_state *state, const struct vs_site *wanted)
+{
+    uint64_t *head = vs_sizes_put(&state->site_index, site_key(wanted));
+    if (head == NULL) {
+        state_fail(state);
+        return 0;
+    }
+    for (uint32_t id = (uint32_t)*head; id != 0; id = state->sites[id - 1].next)
+        if (same_site(&state->sites[id - 1], wanted))
+            return id;
+    return add_site(state, wanted, head);
+}
+
+uint32_t vs_state_site_of(struct vs_state *state, const struct vs_event *event, int8_t device,
+                          enum vs_layer layer, bool segment)
+{
+    struct vs_site wanted = {.stack = event->stack,
+                             .owner = state_owner(state, event->module),
+                             .label = event->label != 0 ? event->label : event->call,
+                             .device = device,
+                             .layer = (uint8_t)layer,
+                             .kind = VS_SITE_CALL,
+                             .segment = segment};
+    return site_id(state, &wanted);
+}
+
+uint32_t state_special_site(struct vs_state *state, int8_t device, enum vs_layer layer,
+                            enum vs_site_kind kind)
+{
+    struct vs_site wanted = {.device = device, .layer = (uint8_t)layer, .kind = (uint8_t)kind};
+    return site_id(state, &wanted);
+}
+
+const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site)
+{
+    return site == 0 || site > state->site_count ? NULL : &state->sites[site - 1];
+}
+
+/* ---- moves ---------------------------------------------------------------------- */
+
+static void tell_move(const struct vs_state *state, const struct vs_move *move)
+{
+    for (size_t i = 0; i < state->subscriber_count; i++)
+        if (state->subscribers[i].move != NULL)
+            state->subscribers[i].move(state->subscribers[i].self, state, move);
+}
+
+void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count)
+{
+    const struct vs_site *at = vs_state_site(state, site);
+    if (at == NULL)
+        return;
+    struct vs_device_state *device = state_device(state, at->device);
+    if (device == NULL)
+        return;
+    struct vs_move move = {.site = site, .bytes = bytes, .count = count};
+    tell_move(state, &move);
+    device->layers[at->layer].live_bytes += bytes;
+}
+
+/* The layer a failed request belongs to; false for calls that ask for no memory. */
+static bool request_layer(const struct vs_event *event, enum vs_layer *layer)
+{
+    switch (event->kind) {
+    case VS_KIND_ALLOC:
+    case VS_KIND_POOL_ALLOC:
+    case VS_KIND_RESERVE:
+    case VS_KIND_PHYS_CREATE:
+    case VS_KIND_MAP:
+    case VS_KIND_ARRAY_CREATE:
+        *layer = VS_LAYER_DRIVER;
+        return true;
+    case VS_KIND_HOST_ALLOC:
+    case VS_KIND_HOST_REGISTER:
+        *layer = VS_LAYER_HOST;
+        return true;
+    case VS_KIND_FW_OOM:
+        *layer = VS_LAYER_FRAMEWORK;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void note_failed_request(struct vs_state *state, const struct vs_event *event)
+{
+    enum vs_layer layer;
+    if (!request_layer(event, &layer))
+        return;
+    bool segment = layer == VS_LAYER_DRIVER && vs_state_by_framework(state, event);
+    uint32_t site = vs_state_site_of(state, event, event->device, layer, segment);
+    struct vs_move move = {.site = site, .failed = true, .asked_bytes = event->size};
+    if (site != 0)
+        tell_move(state, &move);
+}
+
+/* ---- one event -------------------------------------------------------------------- */
+
+static void count_event(struct vs_state *state, const struct vs_event *event)
+{
+    struct vs_counts *counts = &state->counts;
+    char layer = vs_kind_layer(event->kind);
+    counts->events++;
+    if (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE)
+        counts->framework_events++;
+    else if (layer == 'D' || layer == 'H' || layer == 'O')
+        *(event->flags & VS_EVENT_RUNTIME ? &counts->runtime_events : &counts->driver_events) += 1;
+}
+
+static void note_loss(struct vs_state *state, const struct vs_event *event)
+{
+    state->counts.lost_events += event->extra[0];
+    state->counts.lost_bytes += event->size;
+    struct vs_device_state *device = state_device(state, event->device);
+    if (device != NULL)
+        device->losses += event->extra[0];
+}
+
+static void apply_memory(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
+{
+    switch (event->kind) {
+    case VS_KIND_ALLOC:
+        memory_alloc(state, event);
+        break;
+    case VS_KIND_FREE:
+    case VS_KIND_POOL_FREE:
+    case VS_KIND_IPC_CLOSE:
+        memory_free(state, event, undo);
+        break;
+    case VS_KIND_HOST_ALLOC:
+    case VS_KIND_HOST_REGISTER:
+        memory_host(state, event);
+        break;
+    case VS_KIND_HOST_FREE:
+    case VS_KIND_HOST_UNREGISTER:
+        memory_host_free(state, event, undo);
+        break;
+    case VS_KIND_IPC_OPEN:
+        memory_ipc_open(state, event);
+        break;
+    case VS_KIND_EXTERNAL_MAP:
+        memory_external_map(state, event);
+        break;
+    case VS_KIND_ARRAY_CREATE:
+        memory_array(state, event);
+        break;
+    case VS_KIND_ARRAY_DESTROY:
+        memory_array_free(state, event, undo);
+        break;
+    default:
+        vmm_event(state, event, undo);
+        break;
+    }
+}
+
+static void apply_other(struct vs_state *state, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    struct vs_undo *undo = undo_begin(state, sequenced);
+    switch (event->kind) {
+    case VS_KIND_FW_ALLOC:
+        framework_alloc(state, sequenced);
+        break;
+    case VS_KIND_FW_FREE:
+        framework_free(state, sequenced);
+        break;
+    case VS_KIND_FW_OOM:
+        note_failed_request(state, event);
+        break;
+    case VS_KIND_LOSS:
+        note_loss(state, event);
+        break;
+    case VS_KIND_TORN:
+        state->counts.torn++;
+        break;
+    case VS_KIND_POOL_ALLOC:
+        pool_alloc(state, event);
+        break;
+    case VS_KIND_POOL_CREATE:
+        pool_create(state, event);
+        break;
+    case VS_KIND_POOL_DESTROY:
+        pool_destroy(state, event);
+        break;
+    case VS_KIND_POOL_TRIM:
+        pool_report(state, event, event->pool);
+        break;
+    default:
+        apply_memory(state, event, undo);
+        device_note(state, event);
+        break;
+    }
+}
+
+static void apply(struct vs_state *state, const struct vs_sequenced_event *event)
+{
+    state->undone = NULL;
+    if (event->event.kind == VS_KIND_UNDO)
+        undo_take(state, event);
+    else if (event->event.result == 0)
+        apply_other(state, event);
+    else
+        note_failed_request(state, &event->event);
+    if (event->event.free_bytes != VS_FREE_UNKNOWN && event->event.device >= 0 &&
+        (event->event.flags & VS_EVENT_FREE_SAMPLED || event->event.kind == VS_KIND_SAMPLE ||
+         event->event.kind == VS_KIND_MEM_INFO))
+        device_measure(state, &event->event);
+}
+
+/* Times are for display: they never go backwards here, whatever the clocks did. */
+static void advance_time(struct vs_state *state, const struct vs_sequenced_event *event)
+{
+    uint64_t time = event->event.time_ns;
+    if (state->counts.events == 1)
+        state->first_time_ns = time;
+    if (time > state->now_ns)
+        state->now_ns = time;
+    state->last_time_ns = state->now_ns;
+    if (event->sequence < state->last_sequence)
+        state->counts.sequence_backwards++;
+    state->last_sequence = event->sequence;
+}
+
+int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *event)
+{
+    count_event(state, &event->event);
+    advance_time(state, event);
+    apply(state, event);
+    for (size_t i = 0; i < state->touched_count; i++) {
+        device_settle(state, state->touched[i]);
+        state->touched[i]->touched = false;
+    }
+    for (size_t i = 0; i < state->subscriber_count; i++)
+        if (state->subscribers[i].event != NULL)
+            state->subscribers[i].event(state->subscribers[i].self, state, event);
+    state->touched_count = 0;
+    return state->error;
+}
+
+/* ---- life --------------------------------------------------------------------------- */
+
+int vs_state_create(const struct vs_names *names, struct vs_state **out)
+{
+    struct vs_state *state = calloc(1, sizeof(*state));
+    if (state == NULL)
+        return -ENOMEM;
+    state->names = *names;
+    state->host_rss = -1;
+    state->cgroup_limit = -1;
+    state->undos = calloc(VS_UNDO_KEPT, sizeof(*state->undos));
+    if (state->undos == NULL) {
+        free(state);
+        return -ENOMEM;
+    }
+    *out = state;
+    return 0;
+}
+
+void vs_state_destroy(struct vs_state *state)
+{
+    if (state == NULL)
+        return;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++) {
+        if (state->devices[i] == NULL)
+            continue;
+        free(state->devices[i]->owner_bytes);
+        vs_sizes_release(&state->devices[i]->others);
+        free(state->devices[i]);
+    }
+    undo_release(state);
+    vs_sizes_release(&state->site_index);
+    vs_sizes_release(&state->owner_by_module);
+    vs_blocks_release(&state->blocks);
+    vs_allocations_release(&state->allocations);
+    vs_allocations_release(&state->hosts);
+    vs_allocations_release(&state->arrays);
+    vs_handles_release(&state->handles);
+    vs_pools_release(&state->pools);
+    vs_ranges_release(&state->reservations);
+    vs_ranges_release(&state->mappings);
+    vs_ranges_release(&state->segments);
+    free(state->physicals);
+    free(state->sites);
+    free(state->owners);
+    free(state);
+}
+
+int vs_state_subscribe(struct vs_state *state, const struct vs_subscriber *subscriber)
+{
+    if (state->subscriber_count == VS_SUBSCRIBERS)
+        return -ENOSPC;
+    state->subscribers[state->subscriber_count++] = *subscriber;
+    return 0;
+}
+
+bool vs_state_lossy(const struct vs_state *state)
+{
+    return state->counts.lost_events != 0 || state->counts.torn != 0;
+}

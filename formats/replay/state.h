@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fold: events in, the state of every device after each of them out. Memory
+ * is bounded by what is live, never by the number of events. Analyses subscribe
+ * and keep what they need; the state knows none of them.
+ *
+ * What each figure means, and how exact it is: docs/numbers.md.
+ * Nothing here is thread-safe or signal-safe; different states are independent.
+ */
+#ifndef VS_REPLAY_STATE_H
+#define VS_REPLAY_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "map.h"
+#include "ranges.h"
+#include "record.h"
+
+/* Where names come from: the reader, or a test's own tables. NULL results mean "not defined". */
+struct vs_names {
+    const void *self;
+    const char *(*string)(const void *self, uint32_t id);
+    const char *(*module_path)(const void *self, uint32_t id);
+};
+
+/* ---- who and where ---------------------------------------------------------- */
+
+enum vs_layer { VS_LAYER_FRAMEWORK, VS_LAYER_DRIVER, VS_LAYER_HOST, VS_LAYERS };
+
+enum vs_site_kind {
+    VS_SITE_CALL,             /* a call of the program */
+    VS_SITE_BEFORE_RECORDING, /* live before the first event */
+    VS_SITE_UNCERTAIN         /* what a loss left unknown, by the framework's own totals */
+};
+
+/* Where memory was asked for. Ids are indices + 1: 0 is "no site". */
+struct vs_site {
+    uint32_t stack; /* stack id of the event, 0 without stacks */
+    uint16_t owner; /* index of an owner */
+    uint16_t label; /* string id of the outermost call */
+    int8_t device;
+    uint8_t layer;
+    uint8_t kind;
+    bool segment; /* memory a caching layer took to cut blocks from */
+    uint32_t next; /* of the same hash */
+};
+
+/* A library or program that asks for memory, by the file name of its module. */
+struct vs_owner {
+    char name[64];
+    bool framework; /* a caching allocator: its driver memory is segments */
+};
+
+/* One change of what is live, told to subscribers before the totals move. */
+struct vs_move {
+    uint32_t site;
+    int64_t bytes;
+    int32_t count; /* +1 alloc, -1 free, 0 correction or failed call */
+    bool failed;
+    uint64_t asked_bytes; /* of a failed call */
+};
+
+/* ---- devices ---------------------------------------------------------------- */
+
+enum vs_implicit {
+    VS_IMPLICIT_CONTEXT,
+    VS_IMPLICIT_MODULES,
+    VS_IMPLICIT_GRAPHS,
+    VS_IMPLICIT_LOCAL_MEMORY,
+    VS_IMPLICIT_OTHER,
+    VS_IMPLICITS
+};
+
+struct vs_layer_total {
+    int64_t live_bytes;
+    int64_t peak_bytes;
+    uint64_t peak_time_ns;
+    uint64_t peak_epoch; /* one more at each new peak */
+};
+
+VS_MAP_DEFINE(vs_sizes, uint64_t);
+
+struct vs_device_state {
+    int8_t device;
+    uint64_t total_bytes; /* 0 unknown */
+    struct vs_layer_total layers[VS_LAYERS];
+
+    /* framework */
+    bool framework_seen; /* it reported a block, or works on a driver's pool */
+    bool reported;       /* its own totals are known */
+    uint16_t framework_owner;
+    uint64_t framework_events;
+    uint64_t reported_allocated, reported_reserved;
+    uint64_t mismatches;      /* events at which its totals and ours differed */
+    uint64_t first_mismatch;  /* sequence */
+    int64_t segment_bytes;    /* ranges it counts as reserved */
+    int64_t segment_backed;   /* of these, with memory of this process behind them */
+    int64_t before_recording; /* blocks it had before the first event, not freed since */
+    int64_t unseen_reserved;  /* what it reports beyond the segments seen */
+    int64_t pool_reserved, pool_used; /* of driver pools it works on */
+    int64_t reserved_peak;
+    uint64_t reserved_peak_ns;
+
+    /* memory outside of segments, as the device grants it */
+    int64_t *owner_bytes; /* asked for, by owner */
+    size_t owner_slots;
+    int64_t direct_large; /* in pages of their own */
+    int64_t direct_small; /* packed */
+    int64_t physical_bytes; /* cuMemCreate, not mapped into segments */
+    int64_t own_pool_reserved, own_pool_used; /* pools outside of the framework */
+    int64_t rounding; /* correction of the model by measurements */
+    int64_t managed_bytes;
+
+    /* measurements */
+    bool measured;
+    int64_t used_bytes;    /* now: the last measurement, moved by what is known since */
+    bool used_is_measured; /* nothing moved since */
+    int64_t base_used, base_own, base_others;
+    int64_t implicit_bytes[VS_IMPLICITS];
+    int64_t implicit_uncertainty;
+    unsigned implicit_pending;  /* bits of enum vs_implicit since the last measurement */
+    unsigned direct_changes;    /* direct allocations and frees since the last measurement */
+    struct vs_sizes others;     /* by process id */
+    int64_t other_bytes;
+    bool others_known;
+    uint64_t last_free_bytes;   /* VS_FREE_UNKNOWN before the first measurement */
+    int64_t used_peak;
+    uint64_t used_peak_ns;
+    bool used_peak_is_measured;
+
+    /* first context */
+    bool context_seen;
+    uint64_t context_time_ns;
+    uint16_t context_label;
+    uint32_t context_site;
+    uint32_t primary_retains;
+    uint64_t primary_context;
+
+    uint64_t losses; /* lost events of this device */
+    bool touched;
+};
+
+/* The bands at one moment; bytes. Signed: what is by difference can be below zero. */
+enum { VS_BANDS_OWNERS = 48 };
+struct vs_bands {
+    bool device_known; /* device, implicit, other and unexplained are measured figures */
+    int64_t device, other_process, unexplained;
+    int64_t implicit[VS_IMPLICITS], implicit_uncertainty;
+    int64_t reserved, backed, unbacked, allocated, cached;
+    int64_t direct, managed;
+    int64_t host_pinned, host_pinned_requested;
+    int64_t cgroup_limit, host_rss; /* -1 unknown */
+    size_t owners;
+    struct {
+        uint16_t owner;
+        int64_t bytes;
+    } by_owner[VS_BANDS_OWNERS];
+    int64_t rounding;     /* direct − the owners' bytes: what the device rounded on top */
+    int64_t more_owners;  /* bytes of owners beyond the table */
+};
+
+/* ---- live objects ------------------------------------------------------------ */
+
+/* A block of a caching layer. */
+struct vs_block {
+    uint64_t size;
+    uint32_t site;
+    int8_t device;
+};
+
+enum vs_allocation_type {
+    VS_ALLOCATION_DIRECT,
+    VS_ALLOCATION_MANAGED,
+    VS_ALLOCATION_POOL,
+    VS_ALLOCATION_IPC,      /* another process's memory */
+    VS_ALLOCATION_EXTERNAL, /* another API's memory */
+    VS_ALLOCATION_ARRAY,
+    VS_ALLOCATION_HOST,
+    VS_ALLOCATION_REGISTERED
+};
+
+struct vs_allocation {
+    uint64_t size;    /* asked for */
+    uint64_t granted; /* pool: what the pool counts; IPC: times opened */
+    uint64_t context;
+    uint64_t pool;
+    uint32_t site;
+    uint16_t owner;
+    int8_t device;
+    uint8_t type;
+    bool segment;
+};
+
+/* Physical memory of cuMemCreate; alive while handles or mappings refer to it. */
+struct vs_physical {
+    uint64_t size;
+    uint64_t mapped_in_segments; /* bytes counted as backing of segments */
+    uint64_t mappings;
+    uint64_t serial; /* never used twice: tells a reused slot from the one that was meant */
+    uint32_t handles;
+    uint32_t site;
+    uint16_t owner;
+    int8_t device;
+    bool ours;  /* memory of this process on a device */
+    bool host;
+    bool live;
+};
+
+struct vs_handle {
+    uint32_t physical;
+    uint32_t references;
+};
+
+struct vs_pool {
+    int64_t reserved, used;
+    bool reserved_known;
+    bool framework;
+    uint16_t owner;
+    int8_t device;
+};
+
+enum vs_segment_kind {
+    VS_SEGMENT_DIRECT,  /* one cudaMalloc */
+    VS_SEGMENT_PIECE,   /* a mapping the framework made itself */
+    VS_SEGMENT_RESERVED /* a range kept by an allocator under it */
+};
+
+VS_MAP_DEFINE(vs_blocks, struct vs_block);
+VS_MAP_DEFINE(vs_allocations, struct vs_allocation);
+VS_MAP_DEFINE(vs_handles, struct vs_handle);
+VS_MAP_DEFINE(vs_pools, struct vs_pool);
+
+/* ---- what was odd ------------------------------------------------------------ */
+
+/* Counters of the fold. After a loss they are consequences, not faults. */
+struct vs_counts {
+    uint64_t events;
+    uint64_t driver_events, runtime_events, framework_events;
+    uint64_t frees, frees_unknown;       /* frees of addresses nobody allocated */
+    uint64_t alloc_on_live;              /* ordering faults, repaired */
+    uint64_t framework_frees_unknown, framework_alloc_on_live;
+    uint64_t free_size_differs;          /* a block freed with another size */
+    uint64_t blocks_checked, blocks_outside; /* of segments */
+    uint64_t totals_compared;
+    uint64_t handles_unknown, ranges_unknown;
+    uint64_t undone, undo_unmatched;
+    uint64_t frees_at_shutdown;          /* the driver was gone: nothing to free */
+    uint64_t lost_events, lost_bytes, torn;
+    uint64_t sequence_backwards;
+};
+
+struct vs_state;
+
+/* Any of the functions may be NULL. */
+struct vs_subscriber {
+    void *self;
+    /* Before the totals move. */
+    void (*move)(void *self, const struct vs_state *state, const struct vs_move *move);
+    /* After the event took effect. For an UNDO, state->undone is the event taken back. */
+    void (*event)(void *self, const struct vs_state *state,
+                  const struct vs_sequenced_event *event);
+    /* A new highest value of a device, after the event. */
+    void (*peak)(void *self, const struct vs_state *state, const struct vs_device_state *device,
+                 unsigned which);
+};
+
+/* Bits of `which` in vs_subscriber.peak. */
+enum vs_peak {
+    VS_PEAK_FRAMEWORK = 1 << VS_LAYER_FRAMEWORK,
+    VS_PEAK_DRIVER = 1 << VS_LAYER_DRIVER,
+    VS_PEAK_HOST = 1 << VS_LAYER_HOST,
+    VS_PEAK_RESERVED = 1 << 3,
+    VS_PEAK_USED = 1 << 4
+};
+
+enum { VS_DEVICE_SLOTS = 257, VS_SUBSCRIBERS = 16, VS_UNDO_KEPT = 1024 };
+
+struct vs_undo; /* a free that may still be taken back */
+
+struct vs_state {
+    struct vs_names names;
+    uint64_t own_pid; /* of the traced process, as NVML sees it; 0 unknown */
+    struct vs_device_state *devices[VS_DEVICE_SLOTS]; /* index = device + 128 */
+    struct vs_subscriber subscribers[VS_SUBSCRIBERS];
+    size_t subscriber_count;
+
+    struct vs_site *sites;
+    size_t site_count, site_room;
+    struct vs_sizes site_index;
+    struct vs_owner *owners;
+    size_t owner_count, owner_room;
+    struct vs_sizes owner_by_module;
+
+    struct vs_blocks blocks;
+    struct vs_allocations allocations; /* by device address */
+    struct vs_allocations hosts;       /* by host address */
+    struct vs_allocations arrays;      /* by handle */
+    struct vs_handles handles;
+    struct vs_pools pools;
+    struct vs_physical *physicals;
+    size_t physical_count, physical_room;
+    uint32_t spare_physical; /* index + 1 */
+    uint64_t physical_serial;
+    struct vs_ranges reservations, mappings, segments;
+
+    int64_t host_pinned, host_pinned_requested;
+    int64_t host_rss, cgroup_limit; /* -1 unknown */
+
+    struct vs_undo *undos; /* VS_UNDO_KEPT, a ring */
+    size_t undo_next;
+    const struct vs_event *undone;
+    struct vs_device_state *touched[4]; /* by the event being folded; the first four */
+    size_t touched_count;
+
+    struct vs_counts counts;
+    uint64_t first_time_ns, last_time_ns;
+    uint64_t last_sequence;
+    uint64_t now_ns; /* of the event being folded, never backwards */
+    int error; /* sticky: -ENOMEM */
+};
+
+/* ---- functions ----------------------------------------------------------------- */
+
+/* Returns 0 or -ENOMEM. */
+int vs_state_create(const struct vs_names *names, struct vs_state **out);
+void vs_state_destroy(struct vs_state *state);
+
+/* Returns 0, or -ENOSPC when there are VS_SUBSCRIBERS already. */
+int vs_state_subscribe(struct vs_state *state, const struct vs_subscriber *subscriber);
+
+/* Total memory of a device where an event does not say it. Returns 0 or -ENOMEM. */
+int vs_state_device_total(struct vs_state *state, int8_t device, uint64_t total_bytes);
+
+/* Folds one event; sequences should increase. Returns 0 or the sticky error. */
+int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *event);
+
+/* NULL when nothing was ever said of the device. */
+struct vs_device_state *vs_state_device(const struct vs_state *state, int device);
+
+void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
+                    struct vs_bands *out);
+/* Reserved by the framework now. */
+int64_t vs_device_reserved(const struct vs_device_state *device);
+/* The layer a person asks about first on this device: the framework if there is one. */
+enum vs_layer vs_device_top_layer(const struct vs_device_state *device);
+
+/* True when events were lost: what looks inconsistent is uncertain, not a fault. */
+bool vs_state_lossy(const struct vs_state *state);
+
+const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site);
+const char *vs_state_owner_name(const struct vs_state *state, uint16_t owner);
+/* Name of a string id, "" when it is not defined. */
+const char *vs_state_string(const struct vs_state *state, uint32_t id);
+/* True when the event's caller is a caching allocator. */
+bool vs_state_by_framework(struct vs_state *state, const struct vs_event *event);
+/* Site of an event, made when new; 0 without memory. */
+uint32_t vs_state_site_of(struct vs_state *state, const struct vs_event *event, int8_t device,
+                          enum vs_layer layer, bool segment);
+
+/* Free space inside the segments of a device, by walking them; O(live blocks · log). */
+struct vs_free_space {
+    uint64_t free_bytes;
+    uint64_t largest_bytes;
+    uint64_t releasable_bytes; /* segments without a live block */
+    bool known;                /* blocks and segments fit together */
+};
+/* Returns 0 or -ENOMEM. */
+int vs_state_free_space(const struct vs_state *state, const struct vs_device_state *device,
+                        struct vs_free_space *out);
+
+#endif

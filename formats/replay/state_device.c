@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is used on a device: measurements of its free memory, moved between them
+ * by what is known; memory that no call asks for, by the difference two
+ * measurements make around the calls that cause it; the bands.
+ */
+
+#include "state_internal.h"
+
+int64_t vs_device_reserved(const struct vs_device_state *device)
+{
+    if (!device->framework_seen)
+        return 0;
+    return device->segment_bytes + device->pool_reserved + device->unseen_reserved;
+}
+
+enum vs_layer vs_device_top_layer(const struct vs_device_state *device)
+{
+    return device->framework_seen ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
+}
+
+int64_t device_direct(const struct vs_device_state *device)
+{
+    int64_t packed = device->direct_small > 0 ? device->direct_small : 0;
+    return device->direct_large + (int64_t)vs_round_up((uint64_t)packed, VS_GRANULARITY) +
+           device->physical_bytes + device->own_pool_reserved + device->rounding;
+}
+
+/* All that this process holds on the device by calls that say so. */
+int64_t device_own(const struct vs_device_state *device)
+{
+    return device_direct(device) + device->segment_backed + device->pool_reserved;
+}
+
+/* ---- contexts and other calls that cost memory ------------------------------------ */
+
+static int implicit_of(const struct vs_event *event)
+{
+    switch (event->kind) {
+    case VS_KIND_CONTEXT_CREATE:
+    case VS_KIND_CONTEXT_DESTROY:
+    case VS_KIND_CONTEXT_RETAIN:
+    case VS_KIND_CONTEXT_RELEASE:
+    case VS_KIND_CONTEXT_RESET:
+        return VS_IMPLICIT_CONTEXT;
+    case VS_KIND_MODULE_LOAD:
+    case VS_KIND_MODULE_UNLOAD:
+        return VS_IMPLICIT_MODULES;
+    case VS_KIND_GRAPH_INSTANTIATE:
+    case VS_KIND_GRAPH_EXEC_DESTROY:
+    case VS_KIND_GRAPH_LAUNCH:
+    case VS_KIND_GRAPH_TRIM:
+        return VS_IMPLICIT_GRAPHS;
+    case VS_KIND_LIMIT_SET:
+        return VS_IMPLICIT_LOCAL_MEMORY;
+    case VS_KIND_STREAM_CREATE:
+    case VS_KIND_STREAM_DESTROY:
+        return VS_IMPLICIT_OTHER;
+    default:
+        return -1;
+    }
+}
+
+static void note_context(struct vs_state *state, struct vs_device_state *device,
+                         const struct vs_event *event)
+{
+    if (!device->context_seen) {
+        device->context_seen = true;
+        device->context_time_ns = state->now_ns;
+        device->context_label = event->label != 0 ? event->label : event->call;
+        device->context_site =
+            vs_state_site_of(state, event, event->device, VS_LAYER_DRIVER, false);
+    }
+    if (event->kind == VS_KIND_CONTEXT_RETAIN) {
+        device->primary_retains++;
+        device->primary_context = event->context;
+    }
+}
+
+static void note_context_end(struct vs_state *state, struct vs_device_state *device,
+                             const struct vs_event *event)
+{
+    uint64_t context = event->context;
+    if (event->kind == VS_KIND_CONTEXT_RESET) {
+        memory_drop(state, 0, event->device);
+        return;
+    }
+    if (event->kind == VS_KIND_CONTEXT_RELEASE) {
+        if (device->primary_retains == 0 || --device->primary_retains > 0)
+            return;
+        context = device->primary_context;
+    }
+    if (context != 0)
+        memory_drop(state, context, event->device);
+}
+
+static void note_other_process(struct vs_state *state, const struct vs_event *event)
+{
+    struct vs_device_state *device = state_device(state, event->device);
+    if (device == NULL || event->size > INT64_MAX)
+        return;
+    device->others_known = true;
+    if (event->handle == 0 || event->handle == state->own_pid)
+        return; /* asked, and there was nobody else */
+    uint64_t *bytes = vs_sizes_put(&device->others, event->handle);
+    if (bytes == NULL) {
+        state_fail(state);
+        return;
+    }
+    device->other_bytes += (int64_t)event->size - (int64_t)*bytes;
+    *bytes = event->size;
+    if (event->size == 0)
+        vs_sizes_remove(&device->others, event->handle);
+}
+
+void device_note(struct vs_state *state, const struct vs_event *event)
+{
+    if (event->kind == VS_KIND_OTHER_PROCESS) {
+        note_other_process(state, event);
+        return;
+    }
+    if (event->kind == VS_KIND_HOST_SAMPLE) {
+        state->host_rss = event->size <= INT64_MAX ? (int64_t)event->size : -1;
+        state->cgroup_limit =
+            event->extra[1] != 0 && event->extra[1] <= INT64_MAX ? (int64_t)event->extra[1] : -1;
+        return;
+    }
+    int implicit = implicit_of(event);
+    if (implicit < 0 || event->device < 0)
+        return;
+    struct vs_device_state *device = state_device(state, event->device);
+    if (device == NULL)
+        return;
+    device->implicit_pending |= 1U << implicit;
+    if (event->kind == VS_KIND_CONTEXT_CREATE || event->kind == VS_KIND_CONTEXT_RETAIN)
+        note_context(state, device, event);
+    else if (implicit == VS_IMPLICIT_CONTEXT)
+        note_context_end(state, device, event);
+}
+
+/* ---- measurements -------------------------------------------------------------------- */
+
+static void add_implicit(struct vs_device_state *device, enum vs_implicit which, int64_t bytes)
+{
+    device->implicit_bytes[which] += bytes;
+    if (device->implicit_bytes[which] < 0)
+        device->implicit_bytes[which] = 0; /* the rest shows as unexplained */
+}
+
+static void add_uncertainty(struct vs_device_state *device, int64_t bytes)
+{
+    device->implicit_uncertainty += bytes < 0 ? -bytes : bytes;
+}
+
+/* Everything used at the first look that nobody is known to hold came with the context. */
+static void first_measurement(struct vs_device_state *device, int64_t used)
+{
+    int64_t rest = used - device_own(device) - device->other_bytes;
+    if (rest <= 0)
+        return;
+    add_implicit(device, VS_IMPLICIT_CONTEXT, rest);
+    if (!device->others_known)
+        add_uncertainty(device, rest);
+}
+
+/* `residual`: what was measured beyond what was known to move since the last measurement. */
+static void explain(struct vs_state *state, struct vs_device_state *device, int64_t residual)
+{
+    unsigned pending = device->implicit_pending;
+    int64_t others_moved = device->other_bytes - device->base_others;
+    if (residual == 0)
+        return;
+    if (pending != 0) {
+        bool single = (pending & (pending - 1)) == 0;
+        add_implicit(device, single ? (enum vs_implicit)__builtin_ctz(pending) : VS_IMPLICIT_OTHER,
+                     residual);
+        add_uncertainty(device, single ? others_moved : residual);
+        return;
+    }
+    int64_t magnitude = residual < 0 ? -residual : residual;
+    if (device->direct_changes > 0 &&
+        magnitude <= (int64_t)VS_GRANULARITY * (int64_t)device->direct_changes)
+        device->rounding += residual;
+    else if (residual < 0)
+        pool_shrink(state, device->device, magnitude);
+}
+
+void device_measure(struct vs_state *state, const struct vs_event *event)
+{
+    struct vs_device_state *device = state_device(state, event->device);
+    if (device == NULL)
+        return;
+    bool says_total = event->kind == VS_KIND_SAMPLE || event->kind == VS_KIND_MEM_INFO;
+    if (says_total && event->size != 0)
+        device->total_bytes = event->size;
+    device->last_free_bytes = event->free_bytes;
+    if (event->free_bytes > device->total_bytes || device->total_bytes > INT64_MAX)
+        return;
+    int64_t used = (int64_t)(device->total_bytes - event->free_bytes);
+    if (!device->measured)
+        first_measurement(device, used);
+    else
+        explain(state, device,
+                used - (device->base_used + device_own(device) - device->base_own +
+                        device->other_bytes - device->base_others));
+    device->measured = true;
+    device->base_used = used;
+    device->base_own = device_own(device);
+    device->base_others = device->other_bytes;
+    device->implicit_pending = 0;
+    device->direct_changes = 0;
+}
+
+/* ---- after every event ------------------------------------------------------------------ */
+
+static unsigned layer_peaks(const struct vs_state *state, struct vs_device_state *device)
+{
+    unsigned which = 0;
+    for (unsigned layer = 0; layer < VS_LAYERS; layer++) {
+        struct vs_layer_total *total = &device->layers[layer];
+        if (total->live_bytes <= total->peak_bytes)
+            continue;
+        total->peak_bytes = total->live_bytes;
+        total->peak_time_ns = state->now_ns;
+        total->peak_epoch++;
+        which |= 1U << layer;
+    }
+    return which;
+}
+
+static unsigned reserved_peak(const struct vs_state *state, struct vs_device_state *device)
+{
+    int64_t reserved = vs_device_reserved(device);
+    if (reserved <= device->reserved_peak)
+        return 0;
+    device->reserved_peak = reserved;
+    device->reserved_peak_ns = state->now_ns;
+    return VS_PEAK_RESERVED;
+}
+
+static unsigned used_peak(const struct vs_state *state, struct vs_device_state *device)
+{
+    if (!device->measured)
+        return 0;
+    int64_t moved = device_own(device) - device->base_own + device->other_bytes - device->base_others;
+    device->used_bytes = device->base_used + moved;
+    device->used_is_measured = moved == 0;
+    if (device->used_bytes <= device->used_peak)
+        return 0;
+    device->used_peak = device->used_bytes;
+    device->used_peak_ns = state->now_ns;
+    device->used_peak_is_measured = device->used_is_measured;
+    return VS_PEAK_USED;
+}
+
+void device_settle(struct vs_state *state, struct vs_device_state *device)
+{
+    unsigned which = layer_peaks(state, device);
+    which |= reserved_peak(state, device);
+    which |= used_peak(state, device);
+    if (which == 0)
+        return;
+    for (size_t i = 0; i < state->subscriber_count; i++)
+        if (state->subscribers[i].peak != NULL)
+            state->subscribers[i].peak(state->subscribers[i].self, state, device, which);
+}
+
+/* ---- bands --------------------------------------------------------------------------------- */
+
+static void add_band_owner(struct vs_bands *bands, uint16_t owner, int64_t bytes)
+{
+    for (size_t i = 0; i < bands->owners; i++) {
+        if (bands->by_owner[i].owner == owner) {
+            bands->by_owner[i].bytes += bytes;
+            return;
+        }
+    }
+    if (bands->owners == VS_BANDS_OWNERS) {
+        bands->more_owners += bytes;
+        return;
+    }
+    bands->by_owner[bands->owners].owner = owner;
+    bands->by_owner[bands->owners++].bytes = bytes;
+}
+
+static void direct_bands(const struct vs_device_state *device, struct vs_bands *bands)
+{
+    int64_t named = 0;
+    for (size_t owner = 0; owner < device->owner_slots; owner++) {
+        named += device->owner_bytes[owner];
+        if (device->owner_bytes[owner] != 0)
+            add_band_owner(bands, (uint16_t)owner, device->owner_bytes[owner]);
+    }
+    bands->direct = device_direct(device);
+    bands->rounding = bands->direct - named;
+    if (!device->framework_seen && device->segment_backed != 0) {
+        /* A caching library that reports no blocks: its memory is a program's like any other. */
+        bands->direct += device->segment_backed;
+        add_band_owner(bands, device->framework_owner, device->segment_backed);
+    }
+}
+
+static void framework_bands(const struct vs_device_state *device, struct vs_bands *bands)
+{
+    if (!device->framework_seen)
+        return;
+    bands->reserved = vs_device_reserved(device);
+    bands->backed = device->segment_backed + device->pool_reserved;
+    if (device->unseen_reserved > 0)
+        bands->backed += device->unseen_reserved;
+    bands->unbacked = bands->reserved - bands->backed;
+    bands->allocated = device->layers[VS_LAYER_FRAMEWORK].live_bytes;
+    bands->cached = bands->reserved - bands->allocated;
+}
+
+void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
+                    struct vs_bands *out)
+{
+    *out = (struct vs_bands){.device_known = device->measured,
+                             .managed = device->managed_bytes,
+                             .host_pinned = state->host_pinned,
+                             .host_pinned_requested = state->host_pinned_requested,
+                             .cgroup_limit = state->cgroup_limit,
+                             .host_rss = state->host_rss};
+    direct_bands(device, out);
+    framework_bands(device, out);
+    if (!device->measured)
+        return;
+    out->device = device->used_bytes;
+    out->other_process = device->other_bytes;
+    int64_t implicit = 0;
+    for (int i = 0; i < VS_IMPLICITS; i++) {
+        out->implicit[i] = device->implicit_bytes[i];
+        implicit += device->implicit_bytes[i];
+    }
+    out->implicit_uncertainty = device->implicit_uncertainty;
+    out->unexplained = out->device - implicit - out->backed - out->direct - out->other_process;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The blocks of a caching layer, and its own totals against ours: at every event
+ * both are compared; a difference is counted, then our figure is set to its, so
+ * that one fault is one count and later totals are right again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "state_internal.h"
+
+/* ---- totals -------------------------------------------------------------------- */
+
+static void anchor_allocated(struct vs_state *state, struct vs_device_state *device, int64_t difference)
+{
+    enum vs_site_kind kind = device->reported ? VS_SITE_UNCERTAIN : VS_SITE_BEFORE_RECORDING;
+    if (!device->reported)
+        device->before_recording = difference;
+    state_move(state, state_special_site(state, device->device, VS_LAYER_FRAMEWORK, kind),
+               difference, 0);
+}
+
+static void compare_totals(struct vs_state *state, struct vs_device_state *device,
+                           const struct vs_sequenced_event *event)
+{
+    uint64_t allocated = event->event.extra[0], reserved = event->event.extra[1];
+    if (allocated > INT64_MAX || reserved > INT64_MAX)
+        return; /* a framework without totals */
+    int64_t allocated_difference =
+        (int64_t)allocated - device->layers[VS_LAYER_FRAMEWORK].live_bytes;
+    int64_t reserved_difference = (int64_t)reserved - vs_device_reserved(device);
+    state->counts.totals_compared++;
+    if (device->reported && (allocated_difference != 0 || reserved_difference != 0)) {
+        if (device->mismatches++ == 0)
+            device->first_mismatch = event->sequence;
+    }
+    if (allocated_difference != 0)
+        anchor_allocated(state, device, allocated_difference);
+    device->unseen_reserved += reserved_difference;
+    device->reported_allocated = allocated;
+    device->reported_reserved = reserved;
+    device->reported = true;
+}
+
+/* ---- segments ------------------------------------------------------------------- */
+
+static bool is_inside(struct vs_state *state, uint64_t address, uint64_t size)
+{
+    struct vs_range *at = vs_ranges_find(&state->segments, address);
+    while (at != NULL && at->start + at->size - address < size) {
+        uint64_t end = at->start + at->size;
+        size -= end - address;
+        address = end;
+        at = vs_ranges_find(&state->segments, end);
+    }
+    return at != NULL;
+}
+
+/* A block outside of every segment: an allocator under the cache got the memory (MemPool). */
+static bool promote(struct vs_state *state, struct vs_device_state *device,
+                    const struct vs_event *event)
+{
+    int64_t missing = (int64_t)event->extra[1] - vs_device_reserved(device);
+    struct vs_allocation *direct = vs_allocations_get(&state->allocations, event->address);
+    if (direct != NULL && direct->type == VS_ALLOCATION_DIRECT && !direct->segment) {
+        bool fits = missing > 0 && (uint64_t)missing <= direct->size;
+        memory_promote(state, event->address, direct, fits ? (uint64_t)missing : direct->size);
+        return true;
+    }
+    return vmm_promote(state, device, event->address, missing);
+}
+
+static void check_place(struct vs_state *state, struct vs_device_state *device,
+                        const struct vs_event *event)
+{
+    state->counts.blocks_checked++;
+    if (is_inside(state, event->address, event->size))
+        return;
+    if (vs_ranges_find(&state->segments, event->address) == NULL && promote(state, device, event) &&
+        is_inside(state, event->address, event->size))
+        return;
+    state->counts.blocks_outside++;
+}
+
+/* ---- events ---------------------------------------------------------------------- */
+
+void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    struct vs_device_state *device = state_device(state, event->device);
+    if (device == NULL || event->address == 0 || event->size > INT64_MAX)
+        return;
+    device->framework_seen = true;
+    device->framework_events++;
+    struct vs_block *block = vs_blocks_put(&state->blocks, event->address);
+    if (block == NULL) {
+        state_fail(state);
+        return;
+    }
+    if (block->site != 0) {
+        state->counts.framework_alloc_on_live++;
+        state_move(state, block->site, -(int64_t)block->size, -1);
+    }
+    block->size = event->size;
+    block->device = event->device;
+    block->site = vs_state_site_of(state, event, event->device, VS_LAYER_FRAMEWORK, false);
+    state_move(state, block->site, (int64_t)event->size, +1);
+    check_place(state, device, event);
+    compare_totals(state, device, sequenced);
+}
+
+/* A block from before the first event, or one whose allocation was lost. */
+static void free_unknown(struct vs_state *state, struct vs_device_state *device, int64_t size)
+{
+    enum vs_site_kind kind = VS_SITE_UNCERTAIN;
+    if (!device->reported || device->before_recording >= size) {
+        kind = VS_SITE_BEFORE_RECORDING;
+        device->before_recording -= device->reported ? size : 0;
+    } else {
+        state->counts.framework_frees_unknown++;
+    }
+    state_move(state, state_special_site(state, device->device, VS_LAYER_FRAMEWORK, kind), -size, 0);
+}
+
+void framework_free(struct vs_state *state, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    struct vs_device_state *device = state_device(state, event->device);
+    if (device == NULL || event->address == 0 || event->size > INT64_MAX)
+        return;
+    device->framework_seen = true;
+    device->framework_events++;
+    struct vs_block *known = vs_blocks_get(&state->blocks, event->address);
+    if (known == NULL) {
+        free_unknown(state, device, (int64_t)event->size);
+    } else {
+        if (event->size != 0 && known->size != event->size)
+            state->counts.free_size_differs++;
+        struct vs_block gone = *known;
+        vs_blocks_remove(&state->blocks, event->address);
+        state_move(state, gone.site, -(int64_t)gone.size, -1);
+    }
+    compare_totals(state, device, sequenced);
+}
+
+/* ---- free space -------------------------------------------------------------------- */
+
+struct placed {
+    uint64_t address, size;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    uint64_t left = ((const struct placed *)a)->address, right = ((const struct placed *)b)->address;
+    return (left > right) - (left < right);
+}
+
+static struct placed *blocks_in_order(const struct vs_state *state, int8_t device, size_t *count)
+{
+    struct placed *placed = malloc((state->blocks.count + 1) * sizeof(*placed));
+    if (placed == NULL)
+        return NULL;
+    size_t index = 0;
+    uint64_t address;
+    const struct vs_block *block;
+    *count = 0;
+    while ((block = vs_blocks_next(&state->blocks, &index, &address)) != NULL)
+        if (block->device == device)
+            placed[(*count)++] = (struct placed){address, block->size};
+    qsort(placed, *count, sizeof(*placed), by_address);
+    return placed;
+}
+
+/* The end of the region that starts with `*at`: mappings side by side are one. */
+static uint64_t region_end(const struct vs_state *state, struct vs_range **at, uint64_t *counted)
+{
+    uint64_t end = (*at)->start + (*at)->size;
+    bool joins = (*at)->kind == VS_SEGMENT_PIECE;
+    int8_t device = (*at)->device;
+    *counted = (*at)->bytes;
+    struct vs_range *next = vs_ranges_from(&state->segments, end);
+    while (joins && next != NULL && next->start == end && next->kind == VS_SEGMENT_PIECE &&
+           next->device == device) {
+        end += next->size;
+        *counted += next->bytes;
+        next = vs_ranges_from(&state->segments, end);
+    }
+    *at = next;
+    return end;
+}
+
+static void note_gap(struct vs_free_space *space, uint64_t from, uint64_t to)
+{
+    if (to <= from)
+        return;
+    space->free_bytes += to - from;
+    if (to - from > space->largest_bytes)
+        space->largest_bytes = to - from;
+}
+
+int vs_state_free_space(const struct vs_state *state, const struct vs_device_state *device,
+                        struct vs_free_space *out)
+{
+    *out = (struct vs_free_space){.known = device->pool_reserved == 0 && device->framework_seen};
+    size_t count = 0, used = 0;
+    struct placed *blocks = blocks_in_order(state, device->device, &count);
+    if (blocks == NULL)
+        return -ENOMEM;
+    struct vs_range *at = vs_ranges_from(&state->segments, 0);
+    while (at != NULL) {
+        if (at->device != device->device) {
+            at = vs_ranges_from(&state->segments, at->start + at->size);
+            continue;
+        }
+        uint64_t from = at->start, counted;
+        uint64_t end = region_end(state, &at, &counted);
+        uint64_t limit = from + counted < end ? from + counted : end;
+        size_t first = used;
+        for (; used < count && blocks[used].address < end; used++) {
+            out->known = out->known && blocks[used].address >= from;
+            note_gap(out, from, blocks[used].address);
+            from = blocks[used].address + blocks[used].size;
+        }
+        if (first == used)
+            out->releasable_bytes += counted;
+        note_gap(out, from, limit);
+    }
+    out->known = out->known && used == count && device->unseen_reserved == 0;
+    free(blocks);
+    return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the fold know of each other; no analysis includes this. */
+#ifndef VS_REPLAY_STATE_INTERNAL_H
+#define VS_REPLAY_STATE_INTERNAL_H
+
+#include "state.h"
+
+/* Driver allocations share pages of this size; cuMemGetInfo moves in steps of it. */
+#define VS_GRANULARITY (2ULL << 20)
+/* Allocations below it are packed several to a page. */
+#define VS_SMALL_ALLOCATION (1ULL << 20)
+#define VS_SMALL_ALIGNMENT 512ULL
+#define VS_HOST_PAGE 4096ULL
+
+static inline uint64_t vs_round_up(uint64_t bytes, uint64_t step)
+{
+    return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
+}
+
+struct vs_undo_range {
+    enum { VS_UNDO_RESERVATION, VS_UNDO_SEGMENT, VS_UNDO_MAPPING } set;
+    struct vs_range range;
+    struct vs_physical physical; /* of a mapping */
+};
+
+/* A free told before the call, with what is needed to take it back. */
+struct vs_undo {
+    uint64_t sequence; /* 0: unused */
+    struct vs_event event;
+    enum { VS_UNDO_NOTHING, VS_UNDO_ALLOCATION, VS_UNDO_HANDLE, VS_UNDO_RANGES } what;
+    bool unknown;         /* it freed something nobody knew */
+    struct vs_allocation allocation;
+    uint32_t handle_object;      /* index of the physical memory + 1 */
+    struct vs_physical physical; /* as it was */
+    struct vs_undo_range *ranges; /* owned */
+    size_t range_count;
+};
+
+/* state.c */
+struct vs_device_state *state_device(struct vs_state *state, int device);
+void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count);
+void state_fail(struct vs_state *state);
+uint16_t state_owner(struct vs_state *state, uint32_t module);
+uint32_t state_special_site(struct vs_state *state, int8_t device, enum vs_layer layer,
+                            enum vs_site_kind kind);
+void state_owner_add(struct vs_state *state, struct vs_device_state *device, uint16_t owner,
+                     int64_t bytes);
+
+/* state_memory.c: allocations by address or handle */
+void memory_alloc(struct vs_state *state, const struct vs_event *event);
+/* A new device allocation at `address`. */
+void memory_remember(struct vs_state *state, uint64_t address,
+                     const struct vs_allocation *allocation);
+void memory_free(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
+void memory_host(struct vs_state *state, const struct vs_event *event);
+void memory_host_free(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
+void memory_ipc_open(struct vs_state *state, const struct vs_event *event);
+void memory_external_map(struct vs_state *state, const struct vs_event *event);
+void memory_array(struct vs_state *state, const struct vs_event *event);
+void memory_array_free(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
+void memory_restore(struct vs_state *state, const struct vs_undo *undo);
+/* Everything of a context, or (context 0) of a device, is gone. */
+void memory_drop(struct vs_state *state, uint64_t context, int device);
+/* Counts an allocation in (+1) or out (-1) of the totals. */
+void memory_count(struct vs_state *state, const struct vs_allocation *allocation, int sign);
+/* A direct allocation turns out to be a segment. `counted`: bytes the framework reserved for it. */
+void memory_promote(struct vs_state *state, uint64_t address, struct vs_allocation *allocation,
+                    uint64_t counted);
+
+/* state_vmm.c */
+void vmm_event(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
+void vmm_restore(struct vs_state *state, const struct vs_undo *undo);
+/* Makes a segment of the range that backs `address`. True when there is one. */
+bool vmm_promote(struct vs_state *state, struct vs_device_state *device, uint64_t address,
+                 int64_t missing);
+void vmm_drop_segment(struct vs_state *state, struct vs_range *segment);
+
+/* state_pool.c */
+void pool_alloc(struct vs_state *state, const struct vs_event *event);
+void pool_count(struct vs_state *state, const struct vs_allocation *allocation, int sign);
+void pool_report(struct vs_state *state, const struct vs_event *event, uint64_t handle);
+void pool_create(struct vs_state *state, const struct vs_event *event);
+void pool_destroy(struct vs_state *state, const struct vs_event *event);
+/* Unused reserve of pools outside of the framework went back to the device. */
+void pool_shrink(struct vs_state *state, int8_t device, int64_t bytes);
+
+/* state_framework.c */
+void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *event);
+void framework_free(struct vs_state *state, const struct vs_sequenced_event *event);
+
+/* state_device.c */
+void device_note(struct vs_state *state, const struct vs_event *event);
+void device_measure(struct vs_state *state, const struct vs_event *event);
+int64_t device_direct(const struct vs_device_state *device);
+void device_settle(struct vs_state *state, struct vs_device_state *device);
+int64_t device_own(const struct vs_device_state *device);
+
+/* state_undo.c */
+struct vs_undo *undo_begin(struct vs_state *state, const struct vs_sequenced_event *event);
+void undo_take(struct vs_state *state, const struct vs_sequenced_event *event);
+void undo_release(struct vs_state *state);
+
+#endif
