@@ -25,12 +25,14 @@ def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, type=pathlib.Path)
     parser.add_argument("--simgpu", required=True)
-    parser.add_argument("--python", default="")
+    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
     parser.add_argument("--devices", default="1")
     parser.add_argument("--memory", default="16G")
     parser.add_argument("--alloc-conf", default="")
     parser.add_argument("--launcher", default="", help="words put before the program, e.g. torchrun's")
     parser.add_argument("--processes", type=int, default=1, help="traces with device events expected")
+    parser.add_argument("--figures", type=int, default=None,
+                        help="programs that print figures (default: all)")
     parser.add_argument("--no-events", action="store_true",
                         help="the backend makes no framework reports (cudaMallocAsync)")
     parser.add_argument("program", nargs=argparse.REMAINDER)
@@ -127,7 +129,8 @@ def main():
         reports.sort(key=lambda pair: rank_of(pair[1]))
         check = Comparison()
         check.equal("traces", len(reports), arguments.processes)
-        check.equal("programs that printed figures", len(figures), arguments.processes)
+        check.equal("programs that printed figures", len(figures),
+                    arguments.processes if arguments.figures is None else arguments.figures)
         figures.sort(key=lambda devices: devices[0].get("rank", 0))
         for (trace, report), theirs in zip(reports, figures):
             compare_process(check, arguments, trace, report, theirs)
