@@ -49,6 +49,7 @@ static void probe_libc(void)
     say("next version", "memcpy GLIBC_2.14", dlvsym(RTLD_NEXT, "memcpy", "GLIBC_2.14"));
     void *own = dlopen(NULL, RTLD_NOW);
     say("program", "foreign_shadowed", dlsym(own, "foreign_shadowed"));
+    say("default", "foreign_shadowed", dlsym(RTLD_DEFAULT, "foreign_shadowed"));
     dlclose(own);
 }
 

@@ -32,6 +32,7 @@ static inline void *driver_need(void *library, const char *name)
     void *found = dlsym(library, name);
     if (found == NULL) {
         fprintf(stderr, "no %s in the CUDA driver\n", name);
+        fflush(stdout);
         _exit(3);
     }
     return found;
@@ -41,6 +42,7 @@ static inline void driver_check(int result, const char *what)
 {
     if (result != 0) {
         fprintf(stderr, "%s returned %d\n", what, result);
+        fflush(stdout);
         _exit(3);
     }
 }
@@ -56,6 +58,7 @@ static inline struct driver driver_open(void)
         .library = dlopen("libcuda.so.1", RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL))};
     if (driver.library == NULL) {
         fprintf(stderr, "no CUDA driver: %s\n", dlerror());
+        fflush(stdout);
         _exit(3);
     }
     void *scope = global ? RTLD_DEFAULT : driver.library;

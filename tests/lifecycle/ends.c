@@ -124,7 +124,8 @@ static int end_abort(void)
 static int end_segv(void)
 {
     use_cuda();
-    *(volatile int *)(uintptr_t)8 = 1;
+    int *volatile nowhere = NULL;
+    *nowhere = 1;
     return 0;
 }
 
@@ -132,8 +133,7 @@ static int raise_signal(int number)
 {
     use_cuda();
     kill(getpid(), number);
-    for (;;)
-        pause();
+    return 3; /* not reached: the signal comes first */
 }
 
 static int end_term(void)

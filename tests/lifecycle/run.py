@@ -9,6 +9,7 @@ import traceback
 
 import lab
 import test_behaviour
+import test_doctor
 import test_driver
 import test_ends
 import test_kill
@@ -17,7 +18,7 @@ import test_load
 import test_private
 import test_root
 
-MODULES = (test_driver, test_kill, test_load, test_loader, test_behaviour, test_ends, test_private,
+MODULES = (test_driver, test_kill, test_load, test_loader, test_behaviour, test_ends, test_private, test_doctor,
            test_root)
 TESTS = {name[5:]: getattr(module, name)
          for module in MODULES for name in dir(module) if name.startswith("test_")}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vramscope doctor: it names what is wrong when something is, and nothing when not."""
+
+import os
+import subprocess
+import time
+
+from lab import SHIM, TOOL, Skip, check, equal, need, program, tool
+
+
+def doctor(lab, *arguments, env=None, simulated=True):
+    command = [TOOL, "doctor", *arguments]
+    return lab.run(lab.on_simgpu(command) if simulated else command, env)
+
+
+def says(done, text):
+    check(text in done.out, f"doctor does not say {text!r}:\n{done.out}{done.err}")
+
+
+def test_doctor_host(lab):
+    done = doctor(lab)
+    equal(f"status\n{done.out}{done.err}", done.status, 0)
+    for text in ("needs nothing but libc", "preloading works", "CUDA driver: ", "memfd works",
+                 "traces can be written"):
+        says(done, text)
+    bad = doctor(lab, env={"VRAMSCOPE_OUTPUT": "/nonexistent/folder/"})
+    equal("status without an output folder", bad.status, 1)
+    says(bad, "FAULT no trace can be written to /nonexistent/folder/")
+    equal("usage", tool("doctor", "--pid", "x").status, 2)
+    equal("usage", tool("doctor", "--nonsense").status, 2)
+    equal("help", tool("doctor", "--help").status, 0)
+
+
+def test_doctor_command(lab):
+    done = doctor(lab, "--", program("ends"), "exit")
+    equal(f"status\n{done.out}{done.err}", done.status, 0)
+    says(done, "ended with status 7")
+    says(done, "hooks took effect")
+    line = [line for line in done.out.splitlines() if "cuMemAlloc_v2" in line][0]
+    check("5 called" in line and "by dlsym or cuGetProcAddress" in line, line)
+    equal("what is left behind", [name for name in os.listdir("/tmp")
+                                  if name.startswith("vramscope-doctor")], [])
+    if os.path.exists(program("calls")):
+        done = doctor(lab, "--", program("calls"), lab.path("log"), "runtime")
+        line = [line for line in done.out.splitlines() if "cudaMallocManaged" in line][0]
+        check("by symbol" in line, line)
+        done = doctor(lab, "--", program("calls-static"), lab.path("log"), "runtime")
+        says(done, "carries a runtime of its own")
+
+
+def static_program(lab):
+    path = lab.path("static")
+    source = lab.path("static.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("#include <unistd.h>\nint main(void) { usleep(100000); return 0; }\n")
+    made = subprocess.run([need("cc"), "-static", "-o", path, source], capture_output=True)
+    if made.returncode != 0:
+        raise Skip("no static libc")
+    return path
+
+
+def test_doctor_reasons(lab):
+    done = doctor(lab, "--", "true")
+    equal("status of no CUDA at all", done.status, 0)
+    says(done, "there was no device memory to trace")
+    done = doctor(lab, "--", "/nonexistent/program")
+    equal("status of no program", done.status, 1)
+    cleaned = ["env", "-u", "LD_PRELOAD", "sh", "-c", "sleep 0.3; exit 0"]
+    done = doctor(lab, "--", *cleaned)
+    says(done, "without the shim in LD_PRELOAD")
+    done = doctor(lab, "--", static_program(lab))
+    equal("status of a static program", done.status, 1)
+    says(done, "statically linked")
+
+
+def test_doctor_pid(lab):
+    sleeper = [program("storm"), "1", "0", "--pause", "10000"]
+    plain = lab.start(lab.on_simgpu(sleeper))
+    traced = lab.start(*lab.preload_command(sleeper))
+    time.sleep(1.5)
+    try:
+        for process, status, text in ((plain, 1, "without the shim in LD_PRELOAD"),
+                                      (traced, 0, "the shim is loaded")):
+            pid = storm_below(process.pid)
+            done = tool("doctor", "--pid", str(pid))
+            equal(f"status\n{done.out}{done.err}", done.status, status)
+            says(done, text)
+            says(done, "libcuda.so.1")
+    finally:
+        for process in (plain, traced):
+            os.killpg(process.pid, 9)
+            process.communicate()
+    equal("no such process", tool("doctor", "--pid", "4194000").status, 1)
+
+
+def storm_below(root):
+    from lab import processes
+    table = processes()
+    for pid, (parent, name) in table.items():
+        above = pid
+        while above > 1 and above != root:
+            above = table.get(above, (0, ""))[0]
+        if above == root and name == "storm":
+            return pid
+    raise AssertionError("no storm is running")

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Driver level: after every call, the bytes the trace says are used on each
+device are those the simulated device has in its own books."""
+
+import bisect
+import collections
+import csv
+import io
+
+from lab import check, equal, program, report, say, tool, verify
+from test_loader import hooked_names
+
+ALWAYS = {"VRAMSCOPE_SAMPLE": "always", "VRAMSCOPE_STACKS": "none"}
+
+
+def read_log(path):
+    """[(time_ns, name, result, [used of each device])]"""
+    with open(path, encoding="ascii") as file:
+        rows = [line.split() for line in file]
+    return [(int(row[0]), row[1], int(row[2]), [int(word) for word in row[3:]]) for row in rows]
+
+
+def timeline(trace):
+    """{device: ([time_ns], [row])} of timeline --csv."""
+    done = tool("timeline", "--csv", trace)
+    check(done.status == 0, f"timeline {trace}: status {done.status}: {done.err}")
+    curves = collections.defaultdict(lambda: ([], []))
+    for row in csv.DictReader(io.StringIO(done.out)):
+        times, rows = curves[int(row["device"])]
+        times.append(int(row["time_ns"]))
+        rows.append(row)
+    return curves
+
+
+def number(row, column):
+    return int(row[column]) if row.get(column) not in (None, "") else 0
+
+
+def compare(log, trace):
+    """Holds the curve against the log. The times of both are the same clock; a curve
+    that starts at 0 is shifted by the trace's own start."""
+    curves = timeline(trace)
+    start = trace_start(trace)
+    wrong = []
+    for time_ns, name, result, used in log:
+        for device, books in enumerate(used):
+            if device not in curves:
+                if books:
+                    wrong.append(f"{name} ({result}): device {device}: books {books}, no curve")
+                continue
+            times, rows = curves[device]
+            at = time_ns if times and times[0] >= start else time_ns - start
+            index = bisect.bisect_right(times, at) - 1
+            row = rows[index] if index >= 0 else {}
+            traced = number(row, "device_bytes")
+            unexplained = number(row, "unexplained_bytes")
+            if traced != books or unexplained != 0:
+                wrong.append(f"{name} ({result}): device {device}: books {books}, trace {traced}, "
+                             f"unexplained {unexplained}")
+    return wrong
+
+
+def trace_start(trace):
+    from lab import dump
+    return dump(trace)[0]["time_ns"]
+
+
+def check_calls(lab, binary, mode, names):
+    log_path = lab.path("log")
+    done = lab.run(lab.on_simgpu(lab.tool_run([program(binary), log_path, mode, *names]),
+                                 "--devices", "2"), ALWAYS)
+    equal(f"{binary} {mode}: status ({done.err})", done.status, 0)
+    trace = lab.one_trace()
+    log = read_log(log_path)
+    wrong = compare(log, trace)
+    say(f"{binary} {mode}: {len(log)} calls of {len({row[1] for row in log})} entry points, "
+        f"{sum(row[2] == 0 for row in log)} of them successful")
+    check(not wrong, f"{len(wrong)} of {len(log)} calls differ:\n" + "\n".join(wrong[:20]))
+    verify(trace)
+    return log, report(trace)
+
+
+def test_driver_symbols(lab):
+    names = [name for name in hooked_names() if not name.startswith("cuda")]
+    log, summary = check_calls(lab, "calls", "driver", names)
+    missing = set(names) - {row[1] for row in log}
+    equal("hooked driver names that were not called", sorted(missing), [])
+    check(summary["hooks"]["driver_events"] > 0, "no driver events")
+
+
+def test_driver_proc_address(lab):
+    check_calls(lab, "calls", "proc-address", [])
+
+
+def test_driver_runtime(lab):
+    names = [name for name in hooked_names() if name.startswith("cuda")]
+    log, summary = check_calls(lab, "calls", "runtime", names)
+    known = {row[1] for row in log}
+    say(f"runtime names that simgpu's runtime 13 has not: {sorted(set(names) - known)}")
+    check(summary["hooks"]["runtime_events"] > 0, "no runtime events")
+
+
+def test_driver_static_runtime(lab):
+    """The twin with the runtime inside: the same bytes, and the report says static."""
+    log, summary = check_calls(lab, "calls-static", "runtime", [])
+    check(len(log) > 50, "too few calls")
+    equal("hooks.static_runtime", summary["hooks"]["static_runtime"], True)
+
+
+def test_driver_barriers(lab):
+    log_path = lab.path("log")
+    rounds = 60
+    done = lab.run(lab.on_simgpu(lab.tool_run([program("barriers"), log_path, "8", str(rounds)]),
+                                 "--devices", "2"), ALWAYS)
+    equal(f"status ({done.err})", done.status, 0)
+    log = read_log(log_path)
+    equal("barriers", len(log), rounds)
+    wrong = compare(log, lab.one_trace())
+    check(not wrong, f"{len(wrong)} of {rounds} barriers differ:\n" + "\n".join(wrong[:20]))
+    verify(lab.one_trace())
