@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* META objects about the traced process. */
+#include "process.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "privacy.h"
+#include "settings.h"
+
+#define NS_PER_SECOND 1000000000LL
+
+static void set_text(json_t *object, const char *name, const char *text)
+{
+    if (text && *text)
+        json_object_set_new(object, name, privacy_json_text(text, strlen(text)));
+}
+
+static void set_number_text(json_t *object, const char *name, const char *text)
+{
+    if (text)
+        json_object_set_new(object, name, json_integer(strtoll(text, NULL, 10)));
+}
+
+static void set_count(json_t *object, const char *name, uint64_t value)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+void process_host(char *out, size_t out_bytes, bool hide)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    if (gethostname(host, sizeof host) < 0 || !*host)
+        snprintf(host, sizeof host, "unknown");
+    host[sizeof host - 1] = 0;
+    if (hide)
+        privacy_hash(host, out, out_bytes);
+    else
+        snprintf(out, out_bytes, "%s", host);
+}
+
+static bool boot_id(char *out, size_t out_bytes)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t bytes = read(fd, out, out_bytes - 1);
+    close(fd);
+    if (bytes <= 0)
+        return false;
+    out[bytes] = 0;
+    out[strcspn(out, "\n")] = 0;
+    return true;
+}
+
+static void add_ids(json_t *process, const struct target *target,
+                    const struct vs_ring_header *header)
+{
+    struct target_ids ids;
+    json_t *chain = json_array();
+    target_ids(target, &ids);
+    set_count(process, "pid", header->pid);
+    set_count(process, "parent_pid", header->parent);
+    if (header->forked_from)
+        set_count(process, "forked_from", header->forked_from);
+    for (unsigned i = 0; i < ids.pid_count; i++)
+        json_array_append_new(chain, json_integer(ids.pid_chain[i]));
+    if (ids.pid_count)
+        set_count(process, "host_pid", ids.pid_chain[0]);
+    json_object_set_new(process, "pids", chain);
+}
+
+static void add_program(json_t *process, const struct target *target, bool hide)
+{
+    char path[PATH_MAX], shown[PATH_MAX + PRIVACY_HASH_BYTES], title[64];
+    if (target_executable(target, path, sizeof path) == 0) {
+        if (hide)
+            privacy_path(path, shown, sizeof shown);
+        set_text(process, "exe", hide ? shown : path);
+    }
+    if (target_title(target, title, sizeof title) == 0)
+        set_text(process, "title", title);
+}
+
+static void add_ranks(json_t *process, const char *const *environment)
+{
+    static const char *const names[] = {
+        "RANK",          "LOCAL_RANK",           "SLURM_PROCID",
+        "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+        "PMI_RANK"};
+    json_t *ranks = json_object();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        set_text(ranks, names[i], settings_find(environment, names[i]));
+    set_number_text(process, "rank", settings_rank(environment));
+    set_number_text(process, "local_rank", settings_local_rank(environment));
+    set_number_text(process, "world_size", settings_world_size(environment));
+    set_text(process, "job_id", settings_job_id(environment));
+    json_object_set_new(process, "ranks", ranks);
+}
+
+json_t *process_start_json(const struct target *target, const struct vs_ring_header *header,
+                           const char *const *environment, bool hide)
+{
+    char host[HOST_NAME_MAX + 1], boot[64];
+    const char *stacks = settings_find(environment, "VRAMSCOPE_STACKS");
+    json_t *process = json_object();
+    if (!process)
+        return NULL;
+    add_ids(process, target, header);
+    add_program(process, target, hide);
+    process_host(host, sizeof host, hide);
+    set_text(process, "host", host);
+    if (boot_id(boot, sizeof boot))
+        set_text(process, "boot_id", boot);
+    add_ranks(process, environment);
+    set_text(process, "stacks", stacks ? stacks : "native,python");
+    set_text(process, "collector_version", VS_VERSION);
+    json_object_set_new(process, "settings", settings_collect(environment, hide));
+    return process;
+}
+
+json_t *process_driver_json(int driver_version)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d", driver_version / 1000, driver_version % 1000 / 10);
+    return driver_version > 0 ? json_pack("{s:s}", "driver_version", text) : NULL;
+}
+
+json_t *process_title_end_json(const char *title)
+{
+    return *title ? json_pack("{s:o}", "title_end", privacy_json_text(title, strlen(title))) : NULL;
+}
+
+static json_t *anchors_json(uint64_t monotonic_ns, uint64_t boot_ns, uint64_t real_ns)
+{
+    return json_pack("{s:I, s:I, s:I}", "monotonic_ns", (json_int_t)monotonic_ns, "boot_ns",
+                     (json_int_t)boot_ns, "real_ns", (json_int_t)real_ns);
+}
+
+json_t *process_clock_start_json(const struct vs_ring_header *header, uint64_t resolution_ns)
+{
+    char boot[64];
+    json_t *start =
+        anchors_json(header->start_monotonic_ns, header->start_boot_ns, header->start_real_ns);
+    json_t *clock =
+        json_pack("{s:o, s:I}", "start", start, "resolution_ns", (json_int_t)resolution_ns);
+    if (clock && boot_id(boot, sizeof boot))
+        set_text(clock, "boot_id", boot);
+    return clock;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)(now.tv_sec * NS_PER_SECOND + now.tv_nsec);
+}
+
+json_t *process_clock_now_json(void)
+{
+    return json_pack("{s:o}", "end",
+                     anchors_json(clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
+                                  clock_ns(CLOCK_REALTIME)));
+}
+
+json_t *process_hooks_json(struct vs_ring_header *header, const struct hooks_figures *figures)
+{
+    json_t *hooks = json_object();
+    if (!hooks)
+        return NULL;
+    set_count(hooks, "driver_events", atomic_load(&header->driver_calls));
+    set_count(hooks, "runtime_events", atomic_load(&header->runtime_calls));
+    set_count(hooks, "framework_events", atomic_load(&header->framework_calls));
+    set_count(hooks, "missing_real", atomic_load(&header->missing_real));
+    set_count(hooks, "abandoned_hooks", atomic_load(&header->abandoned_hooks));
+    set_count(hooks, "spent_ns", atomic_load(&header->spent_ns));
+    set_count(hooks, "spent_samples", atomic_load(&header->spent_samples));
+    set_count(hooks, "waited_ns", atomic_load(&header->waited_ns));
+    set_count(hooks, "sample_spent_ns", atomic_load(&header->sample_spent_ns));
+    set_count(hooks, "host_device_warnings", atomic_load(&header->host_device_warnings));
+    set_count(hooks, "warning_bits", atomic_load(&header->hook_warnings));
+    set_count(hooks, "recorded", figures->recorded);
+    set_count(hooks, "bad_records", figures->bad_records);
+    set_count(hooks, "lost", figures->lost);
+    set_count(hooks, "torn", figures->torn);
+    set_count(hooks, "ring_bytes", figures->ring_bytes);
+    set_count(hooks, "collector_cpu_ns", clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+    return hooks;
+}

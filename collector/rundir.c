@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files by which collectors report to `vramscope run`: lines of "name value". */
+#include "rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define FILES_PER_PID_MAX 10000U
+#define TEXT_BYTES (PATH_MAX + 1536U)
+
+int rundir_announce(const char *folder, uint32_t pid)
+{
+    char path[PATH_MAX];
+    for (unsigned n = 0; n < FILES_PER_PID_MAX; n++) {
+        int length = n ? snprintf(path, sizeof path, "%s/%u.%u" RUNDIR_SUFFIX, folder, pid, n)
+                       : snprintf(path, sizeof path, "%s/%u" RUNDIR_SUFFIX, folder, pid);
+        if (length < 0 || (size_t)length >= sizeof path)
+            return -ENAMETOOLONG;
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0) {
+            flock(fd, LOCK_EX | LOCK_NB);
+            return fd;
+        }
+        if (errno != EEXIST)
+            return -errno;
+    }
+    return -EEXIST;
+}
+
+int rundir_tell(int fd, const struct rundir_outcome *outcome)
+{
+    char text[TEXT_BYTES];
+    int length = snprintf(
+        text, sizeof text,
+        "pid %" PRIu32 "\nbytes %" PRIu64 "\nevents %" PRIu64 "\nlost %" PRIu64 "\ntorn %" PRIu64
+        "\nfinished %d\ncomplete %d\nout_of_memory %d\nended %s\nexit_code %d\nsignal %d\n"
+        "warning %s\npath %s\n",
+        outcome->pid, outcome->bytes, outcome->events, outcome->lost, outcome->torn,
+        outcome->finished, outcome->complete, outcome->out_of_memory, outcome->ended,
+        outcome->exit_code, outcome->signal, outcome->warning, outcome->path);
+    if (length < 0 || (size_t)length >= sizeof text)
+        return -ENAMETOOLONG;
+    if (pwrite(fd, text, (size_t)length, 0) != length || ftruncate(fd, length) < 0)
+        return -EIO;
+    return 0;
+}
+
+static void take_line(char *line, struct rundir_outcome *out)
+{
+    char *value = strchr(line, ' ');
+    if (!value)
+        return;
+    *value++ = 0;
+    uint64_t number = strtoull(value, NULL, 10);
+    if (strcmp(line, "pid") == 0)
+        out->pid = (uint32_t)number;
+    else if (strcmp(line, "bytes") == 0)
+        out->bytes = number;
+    else if (strcmp(line, "events") == 0)
+        out->events = number;
+    else if (strcmp(line, "lost") == 0)
+        out->lost = number;
+    else if (strcmp(line, "torn") == 0)
+        out->torn = number;
+    else if (strcmp(line, "finished") == 0)
+        out->finished = number != 0;
+    else if (strcmp(line, "complete") == 0)
+        out->complete = number != 0;
+    else if (strcmp(line, "out_of_memory") == 0)
+        out->out_of_memory = number != 0;
+    else if (strcmp(line, "exit_code") == 0)
+        out->exit_code = atoi(value);
+    else if (strcmp(line, "signal") == 0)
+        out->signal = atoi(value);
+    else if (strcmp(line, "ended") == 0)
+        snprintf(out->ended, sizeof out->ended, "%s", value);
+    else if (strcmp(line, "warning") == 0)
+        snprintf(out->warning, sizeof out->warning, "%s", value);
+    else if (strcmp(line, "path") == 0)
+        snprintf(out->path, sizeof out->path, "%s", value);
+}
+
+static int open_named(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return -ENAMETOOLONG;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int rundir_read(const char *folder, const char *name, struct rundir_outcome *out)
+{
+    char text[TEXT_BYTES], *rest = NULL;
+    memset(out, 0, sizeof *out);
+    out->exit_code = out->signal = -1;
+    int fd = open_named(folder, name);
+    if (fd < 0)
+        return fd;
+    ssize_t bytes = pread(fd, text, sizeof text - 1, 0);
+    close(fd);
+    if (bytes < 0)
+        return -EIO;
+    text[bytes] = 0;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        take_line(line, out);
+    return 0;
+}
+
+bool rundir_is_alive(const char *folder, const char *name)
+{
+    int fd = open_named(folder, name);
+    if (fd < 0)
+        return false;
+    bool locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return locked;
+}
