@@ -9,17 +9,17 @@
 enum { LOSSES_KEPT = 4096 };
 
 static const char *const causes[VS_LOSS_CAUSES] = {
-    [VS_LOSS_FULL_WAITED] = "ring full, waited",
-    [VS_LOSS_FULL_DROP] = "ring full, told to drop",
-    [VS_LOSS_STALLED] = "ring full, collector stalled",
-    [VS_LOSS_NESTED] = "ring full in a nested call",
-    [VS_LOSS_TOO_LARGE] = "record too large",
-    [VS_LOSS_FORKED] = "between fork and the child's own ring",
+    [VS_LOSS_FULL_WAITED] = "full_waited",
+    [VS_LOSS_FULL_DROP] = "full_drop",
+    [VS_LOSS_STALLED] = "stalled",
+    [VS_LOSS_NESTED] = "nested",
+    [VS_LOSS_TOO_LARGE] = "too_large",
+    [VS_LOSS_FORKED] = "forked",
 };
 
 const char *vs_loss_cause_name(unsigned cause)
 {
-    return cause < VS_LOSS_CAUSES ? causes[cause] : "unknown cause";
+    return cause < VS_LOSS_CAUSES ? causes[cause] : "unknown";
 }
 
 static void on_event(void *self, const struct vs_state *state,

@@ -334,6 +334,9 @@ static void apply_memory(struct vs_state *state, const struct vs_event *event, s
     case VS_KIND_EXTERNAL_MAP:
         memory_external_map(state, event);
         break;
+    case VS_KIND_GRAPH_ALLOC_NODE:
+        memory_graph_node(state, event);
+        break;
     case VS_KIND_ARRAY_CREATE:
         memory_array(state, event);
         break;
@@ -467,6 +470,7 @@ void vs_state_destroy(struct vs_state *state)
     vs_allocations_release(&state->allocations);
     vs_allocations_release(&state->hosts);
     vs_allocations_release(&state->arrays);
+    vs_sizes_release(&state->graph_addresses);
     vs_handles_release(&state->handles);
     vs_pools_release(&state->pools);
     vs_ranges_release(&state->reservations);

@@ -297,6 +297,7 @@ struct vs_state {
     struct vs_allocations allocations; /* by device address */
     struct vs_allocations hosts;       /* by host address */
     struct vs_allocations arrays;      /* by handle */
+    struct vs_sizes graph_addresses;   /* of allocation nodes: a free of one is a node's, or a launch's */
     struct vs_handles handles;
     struct vs_pools pools;
     struct vs_physical *physicals;

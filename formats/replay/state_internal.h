@@ -48,6 +48,8 @@ void state_owner_add(struct vs_state *state, struct vs_device_state *device, uin
 
 /* state_memory.c: allocations by address or handle */
 void memory_alloc(struct vs_state *state, const struct vs_event *event);
+/* An allocation of a graph: a node, whose address a later free may name. */
+void memory_graph_node(struct vs_state *state, const struct vs_event *event);
 /* A new device allocation at `address`. */
 void memory_remember(struct vs_state *state, uint64_t address,
                      const struct vs_allocation *allocation);

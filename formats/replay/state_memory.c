@@ -148,7 +148,7 @@ static struct vs_allocation from_event(struct vs_state *state, const struct vs_e
 
 void memory_alloc(struct vs_state *state, const struct vs_event *event)
 {
-    if (event->address == 0 || event->size == 0 || event->flags & VS_EVENT_CAPTURING)
+    if (event->address == 0 || event->size == 0)
         return;
     enum vs_allocation_type type =
         event->flags & VS_EVENT_MANAGED ? VS_ALLOCATION_MANAGED : VS_ALLOCATION_DIRECT;
@@ -157,6 +157,12 @@ void memory_alloc(struct vs_state *state, const struct vs_event *event)
     if (device != NULL && allocation.segment)
         device->framework_owner = allocation.owner;
     remember_in(state, &state->allocations, event->address, &allocation);
+}
+
+void memory_graph_node(struct vs_state *state, const struct vs_event *event)
+{
+    if (event->address != 0 && vs_sizes_put(&state->graph_addresses, event->address) == NULL)
+        state_fail(state);
 }
 
 void memory_host(struct vs_state *state, const struct vs_event *event)
@@ -208,6 +214,8 @@ static void free_in(struct vs_state *state, struct vs_allocations *map, uint64_t
     state->counts.frees++;
     struct vs_allocation *known = vs_allocations_get(map, key);
     if (known == NULL) {
+        if (map == &state->allocations && vs_sizes_get(&state->graph_addresses, key) != NULL)
+            return;
         state->counts.frees_unknown++;
         if (undo != NULL)
             undo->unknown = true;

@@ -116,9 +116,12 @@ static uint64_t granted_bytes(const struct vs_pool *pool, const struct vs_event 
 
 void pool_alloc(struct vs_state *state, const struct vs_event *event)
 {
-    if (event->address == 0 || event->size == 0 || event->size > INT64_MAX ||
-        event->flags & VS_EVENT_CAPTURING)
+    if (event->address == 0 || event->size == 0 || event->size > INT64_MAX)
         return;
+    if (event->flags & VS_EVENT_CAPTURING) {
+        memory_graph_node(state, event);
+        return;
+    }
     struct vs_pool *pool = pool_at(state, event);
     struct vs_device_state *device = state_device(state, event->device);
     if (pool == NULL || device == NULL)

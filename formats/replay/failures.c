@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every call on memory, IPC, VMM, graphs, contexts or multicast that failed for
+ * another reason than want of memory, grouped by call and error.
+ */
+#include <errno.h>
+
+#include "analysis.h"
+#include "grow.h"
+
+enum {
+    RESULT_OUT_OF_MEMORY = 2,
+    RESULT_SHUT_DOWN = 4,
+    RESULT_NOT_READY = 600,
+    FAILURES_KEPT = 4096 /* different (call, error) pairs; a damaged file has no more */
+};
+
+static bool concerns_memory(const struct vs_event *event)
+{
+    char layer = vs_kind_layer(event->kind);
+    switch (event->kind) {
+    case VS_KIND_EVENT_RECORD:
+    case VS_KIND_EVENT_QUERY:
+    case VS_KIND_EVENT_DESTROY:
+    case VS_KIND_DEVICE_SET:
+        return false;
+    default:
+        return layer == 'D' || layer == 'H' || layer == 'O';
+    }
+}
+
+static struct vs_failure *entry(struct vs_failures *failures, const struct vs_event *event,
+                                int32_t result)
+{
+    uint16_t label = event->label != 0 ? event->label : event->call;
+    uint64_t key = (uint64_t)label | (uint64_t)event->kind << 16 | (uint64_t)(uint32_t)result << 32;
+    uint64_t *position = vs_sizes_get(&failures->index, key);
+    if (position != NULL)
+        return &failures->items[*position];
+    if (failures->count == FAILURES_KEPT)
+        return NULL;
+    position = vs_sizes_put(&failures->index, key);
+    if (position == NULL ||
+        !vs_grow(&failures->items, &failures->room, failures->count + 1, sizeof(*failures->items))) {
+        failures->error = -ENOMEM;
+        return NULL;
+    }
+    *position = failures->count;
+    struct vs_failure *added = &failures->items[failures->count++];
+    enum vs_layer layer = vs_kind_layer(event->kind) == 'H' ? VS_LAYER_HOST : VS_LAYER_DRIVER;
+    *added = (struct vs_failure){.label = label,
+                                 .kind = event->kind,
+                                 .result = result,
+                                 .first_ns = failures->state->now_ns};
+    added->site = vs_state_site_of(failures->state, event, event->device, layer, false);
+    return added;
+}
+
+static void on_event(void *self, const struct vs_state *state,
+                     const struct vs_sequenced_event *sequenced)
+{
+    struct vs_failures *failures = self;
+    const struct vs_event *event = &sequenced->event;
+    int32_t result = event->result;
+    if (result == 0)
+        return;
+    if (event->kind == VS_KIND_UNDO)
+        event = state->undone;
+    if (event == NULL || result == RESULT_OUT_OF_MEMORY || result == RESULT_SHUT_DOWN ||
+        result == RESULT_NOT_READY || !concerns_memory(event))
+        return;
+    struct vs_failure *failure = entry(failures, event, result);
+    if (failure == NULL)
+        return;
+    failure->count++;
+    failure->last_ns = state->now_ns;
+    failures->last = (size_t)(failure - failures->items);
+}
+
+int vs_failures_start(struct vs_failures *failures, struct vs_state *state)
+{
+    struct vs_subscriber subscriber = {.self = failures, .event = on_event};
+    failures->state = state;
+    return vs_state_subscribe(state, &subscriber);
+}
+
+void vs_failures_release(struct vs_failures *failures)
+{
+    free(failures->items);
+    vs_sizes_release(&failures->index);
+}
+
+/* ---- hints ----------------------------------------------------------------------------- */
+
+struct hint {
+    int32_t result; /* CUresult and cudaError_t share these values */
+    const char *text;
+};
+
+static const struct hint hints[] = {
+    {1, "an argument is wrong: a pointer that was freed already, is not the start of an "
+        "allocation, or belongs to another allocator"},
+    {3, "the driver is not initialised here: often a forked child of a process that used CUDA"},
+    {100, "no device is visible: check CUDA_VISIBLE_DEVICES and the container's devices"},
+    {101, "a device number out of range: check CUDA_VISIBLE_DEVICES"},
+    {200, "the module's image is not usable on this device"},
+    {201, "no context, or one that was destroyed: the device may have been reset"},
+    {209, "the module holds no code for this device"},
+    {400, "a handle that is not valid: released already, or of another process"},
+    {700, "an earlier kernel wrote outside its memory; every later call fails with it"},
+    {704, "peer access was enabled before: harmless"},
+    {709, "the context was destroyed while it was in use"},
+    {710, "an assertion in an earlier kernel failed; every later call fails with it"},
+    {712, "this host memory is pinned already"},
+    {713, "this host memory was not pinned by this call's kin"},
+    {719, "an earlier kernel failed; every later call fails with it"},
+    {800, "not permitted here: IPC of this kind of memory, or a call the stream's state forbids"},
+    {801, "not supported by this device, driver or kind of memory"},
+    {900, "not permitted while a stream is being captured into a graph"},
+    {901, "the capture was broken by an earlier call"},
+    {906, "the legacy stream was used while another stream was being captured"},
+    {908, "the call comes from another thread than the one that began the capture"},
+};
+
+static const char *hint_by_kind(uint8_t kind)
+{
+    switch (kind) {
+    case VS_KIND_IPC_OPEN:
+    case VS_KIND_PHYS_IMPORT:
+        return "the exporting process may have ended or freed the memory";
+    case VS_KIND_MULTICAST_CREATE:
+    case VS_KIND_MULTICAST_BIND:
+        return "multicast needs NVSwitch and a running fabric manager; NCCL_NVLS_ENABLE=0 avoids it";
+    case VS_KIND_HOST_REGISTER:
+        return "the range may be pinned already, read-only, or over the limit of locked memory";
+    default:
+        return "see the error's description in the CUDA manual";
+    }
+}
+
+const char *vs_failure_hint(const struct vs_failure *failure)
+{
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+        if (hints[i].result == failure->result)
+            return hints[i].text;
+    return hint_by_kind(failure->kind);
+}

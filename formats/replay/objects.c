@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts what costs memory without a size of its own: modules, executable
+ * graphs, streams, contexts, exported and opened IPC memory, pools.
+ */
+#include <errno.h>
+
+#include "analysis.h"
+
+struct change {
+    enum vs_object_kind kind;
+    uint64_t key;
+    bool created;
+};
+
+static uint64_t context_key(const struct vs_event *event)
+{
+    return event->context != 0 ? event->context : (uint64_t)(uint8_t)event->device;
+}
+
+static bool context_change(const struct vs_state *state, const struct vs_event *event,
+                           struct change *change)
+{
+    const struct vs_device_state *device = vs_state_device(state, event->device);
+    *change = (struct change){.kind = VS_OBJECT_CONTEXT, .key = context_key(event)};
+    switch (event->kind) {
+    case VS_KIND_CONTEXT_CREATE:
+    case VS_KIND_CONTEXT_RETAIN:
+        change->created = true;
+        return true;
+    case VS_KIND_CONTEXT_DESTROY:
+        return true;
+    case VS_KIND_CONTEXT_RELEASE:
+        if (device == NULL || device->primary_retains != 0)
+            return false;
+        change->key = device->primary_context != 0 ? device->primary_context : change->key;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool change_of(const struct vs_state *state, const struct vs_event *event,
+                      struct change *change)
+{
+    switch (event->kind) {
+    case VS_KIND_MODULE_LOAD:
+        *change = (struct change){VS_OBJECT_MODULE, event->handle, true};
+        return true;
+    case VS_KIND_MODULE_UNLOAD:
+        *change = (struct change){VS_OBJECT_MODULE, event->handle, false};
+        return true;
+    case VS_KIND_GRAPH_INSTANTIATE:
+        *change = (struct change){VS_OBJECT_GRAPH_EXEC, event->handle, true};
+        return true;
+    case VS_KIND_GRAPH_EXEC_DESTROY:
+        *change = (struct change){VS_OBJECT_GRAPH_EXEC, event->handle, false};
+        return true;
+    case VS_KIND_STREAM_CREATE:
+        *change = (struct change){VS_OBJECT_STREAM, event->stream, true};
+        return true;
+    case VS_KIND_STREAM_DESTROY:
+        *change = (struct change){VS_OBJECT_STREAM, event->stream, false};
+        return true;
+    case VS_KIND_POOL_CREATE:
+        *change = (struct change){VS_OBJECT_POOL, event->pool, true};
+        return true;
+    case VS_KIND_POOL_DESTROY:
+        *change = (struct change){VS_OBJECT_POOL, event->pool, false};
+        return true;
+    case VS_KIND_IPC_GET:
+        *change = (struct change){VS_OBJECT_IPC_HANDLE, event->address, true};
+        return true;
+    case VS_KIND_FREE:
+        *change = (struct change){VS_OBJECT_IPC_HANDLE, event->address, false};
+        return true;
+    case VS_KIND_IPC_OPEN:
+        *change = (struct change){VS_OBJECT_IPC_MAPPING, event->address, true};
+        return true;
+    case VS_KIND_IPC_CLOSE:
+        *change = (struct change){VS_OBJECT_IPC_MAPPING, event->address, false};
+        return true;
+    default:
+        return context_change(state, event, change);
+    }
+}
+
+static void apply(struct vs_objects *objects, const struct change *change,
+                  const struct vs_event *event, bool taken_back)
+{
+    struct vs_sizes *live = &objects->kinds[change->kind].live;
+    uint64_t *known = vs_sizes_get(live, change->key);
+    if (change->created) {
+        if (known != NULL)
+            return; /* the same one again: a handle exported twice, a context retained */
+        if (vs_sizes_put(live, change->key) == NULL)
+            objects->error = -ENOMEM;
+        if (taken_back)
+            objects->kinds[change->kind].destroyed--;
+        else
+            objects->kinds[change->kind].created++;
+        objects->kinds[change->kind].site =
+            vs_state_site_of(objects->state, event, event->device, VS_LAYER_DRIVER, false);
+    } else if (known != NULL) {
+        vs_sizes_remove(live, change->key);
+        objects->kinds[change->kind].destroyed++;
+    }
+}
+
+static void on_event(void *self, const struct vs_state *state,
+                     const struct vs_sequenced_event *sequenced)
+{
+    struct vs_objects *objects = self;
+    const struct vs_event *event = &sequenced->event;
+    struct change change;
+    if (event->kind == VS_KIND_UNDO) {
+        if (state->undone == NULL || !change_of(state, state->undone, &change) ||
+            change.kind == VS_OBJECT_IPC_HANDLE)
+            return; /* a free that failed says nothing of who opened the memory */
+        change.created = true;
+        apply(objects, &change, state->undone, true);
+    } else if (event->result == 0 && change_of(state, event, &change)) {
+        apply(objects, &change, event, false);
+    }
+}
+
+int vs_objects_start(struct vs_objects *objects, struct vs_state *state)
+{
+    struct vs_subscriber subscriber = {.self = objects, .event = on_event};
+    objects->state = state;
+    return vs_state_subscribe(state, &subscriber);
+}
+
+void vs_objects_release(struct vs_objects *objects)
+{
+    for (size_t i = 0; i < VS_OBJECT_KINDS; i++)
+        vs_sizes_release(&objects->kinds[i].live);
+}
+
+const char *vs_object_name(enum vs_object_kind kind)
+{
+    static const char *const names[] = {
+        [VS_OBJECT_MODULE] = "module",         [VS_OBJECT_GRAPH_EXEC] = "graph_exec",
+        [VS_OBJECT_STREAM] = "stream",         [VS_OBJECT_CONTEXT] = "context",
+        [VS_OBJECT_IPC_HANDLE] = "ipc_handle", [VS_OBJECT_IPC_MAPPING] = "ipc_mapping",
+        [VS_OBJECT_POOL] = "pool",
+    };
+    return names[kind];
+}

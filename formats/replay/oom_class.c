@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What kind of failure an out of memory is, and the sentence that says why with
+ * the numbers that decided. A class is given only where the trace shows it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "analysis.h"
+#include "format_size.h"
+
+/* Walking the live blocks for every failure of a long run must stay affordable. */
+#define WALK_LIMIT 20000000ULL
+
+const char *vs_oom_class_name(enum vs_oom_class class)
+{
+    static const char *const names[] = {
+        [VS_OOM_UNKNOWN] = "unknown",
+        [VS_OOM_FULL] = "full",
+        [VS_OOM_FRAGMENTED] = "fragmented",
+        [VS_OOM_HELD_BY_CACHE] = "held_by_cache",
+        [VS_OOM_OUTSIDE] = "outside",
+        [VS_OOM_OTHER_PROCESS] = "other_process",
+        [VS_OOM_REQUEST_EXCEEDS_DEVICE] = "request_exceeds_device",
+        [VS_OOM_ADDRESS_SPACE] = "address_space",
+        [VS_OOM_HOST_MEMORY] = "host_memory",
+        [VS_OOM_MULTICAST] = "multicast",
+    };
+    return names[class];
+}
+
+__attribute__((format(printf, 3, 4))) static void decide(struct vs_oom *oom,
+                                                         enum vs_oom_class class,
+                                                         const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(oom->why, sizeof(oom->why), format, arguments);
+    va_end(arguments);
+    oom->class = class;
+}
+
+static struct vs_size_text size(int64_t bytes)
+{
+    return vs_format_size(bytes);
+}
+
+static void look_at_free_space(struct vs_ooms *ooms, const struct vs_device_state *device,
+                               struct vs_oom *oom)
+{
+    if (!device->framework_seen)
+        return;
+    oom->cached_known = true;
+    oom->cached = vs_device_reserved(device) - device->layers[VS_LAYER_FRAMEWORK].live_bytes;
+    struct vs_free_space space;
+    ooms->walked_blocks += ooms->state->blocks.count;
+    if (ooms->walked_blocks > WALK_LIMIT ||
+        vs_state_free_space(ooms->state, device, &space) != 0 || !space.known)
+        return;
+    oom->largest_known = true;
+    oom->largest_free = space.largest_bytes;
+}
+
+/* Without a device's state: by the kind of call alone. */
+static bool decided_by_call(struct vs_oom *oom, uint8_t kind)
+{
+    if (kind == VS_KIND_RESERVE)
+        decide(oom, VS_OOM_ADDRESS_SPACE, "a reservation of %s of addresses failed; it needs no memory",
+               size((int64_t)oom->requested).text);
+    else if (kind == VS_KIND_MULTICAST_BIND || kind == VS_KIND_MULTICAST_CREATE)
+        decide(oom, VS_OOM_MULTICAST, "a multicast call for %s failed; multicast owns no device memory",
+               size((int64_t)oom->requested).text);
+    else if (oom->layer == VS_LAYER_HOST)
+        decide(oom, VS_OOM_HOST_MEMORY, "%s of pinned host memory were asked for and not given",
+               size((int64_t)oom->requested).text);
+    else
+        return false;
+    return true;
+}
+
+/* The framework has room for the request but gave up, or somebody beside it was refused. */
+static bool decided_by_cache(struct vs_oom *oom)
+{
+    int64_t requested = (int64_t)oom->requested;
+    if (!oom->cached_known || oom->cached < requested || requested == 0)
+        return false;
+    if (oom->layer == VS_LAYER_DRIVER) {
+        decide(oom, VS_OOM_HELD_BY_CACHE,
+               "%s were asked for outside of the framework, whose cache held %s unused",
+               size(requested).text, size(oom->cached).text);
+        return true;
+    }
+    if (oom->largest_known && (int64_t)oom->largest_free < requested) {
+        decide(oom, VS_OOM_FRAGMENTED,
+               "%s were cached and free, but the largest free block was %s, less than the %s asked for",
+               size(oom->cached).text, size((int64_t)oom->largest_free).text, size(requested).text);
+        return true;
+    }
+    decide(oom, VS_OOM_UNKNOWN,
+           "%s were cached and free%s; a block may belong to another stream or pool or wait for one",
+           size(oom->cached).text,
+           oom->largest_known ? ", the largest block would have held the request" : "");
+    return true;
+}
+
+/* Which band left no room: the largest one without which the request would have fitted. */
+static void decide_by_bands(struct vs_oom *oom, const struct vs_bands *bands, int64_t total,
+                            int64_t free_bytes)
+{
+    int64_t requested = (int64_t)oom->requested, implicit = 0;
+    for (int i = 0; i < VS_IMPLICITS; i++)
+        implicit += bands->implicit[i];
+    int64_t own = oom->layer == VS_LAYER_FRAMEWORK ? bands->allocated
+                                                   : bands->direct + bands->backed;
+    int64_t outside = oom->layer == VS_LAYER_FRAMEWORK ? bands->direct + bands->unexplained : 0;
+    int64_t need = requested - free_bytes;
+    if (own + implicit + requested > total)
+        decide(oom, VS_OOM_FULL,
+               "%s were asked for, %s of %s were in use by %s and %s were free",
+               size(requested).text, size(own).text, size(total).text,
+               oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
+               size(free_bytes).text);
+    else if (bands->other_process >= need && bands->other_process >= outside)
+        decide(oom, VS_OOM_OTHER_PROCESS, "other processes held %s; %s were asked for and %s free",
+               size(bands->other_process).text, size(requested).text, size(free_bytes).text);
+    else if (outside >= need && outside > 0)
+        decide(oom, VS_OOM_OUTSIDE,
+               "%s were held outside of the framework; %s were asked for and %s free",
+               size(outside).text, size(requested).text, size(free_bytes).text);
+    else
+        decide(oom, VS_OOM_UNKNOWN, "%s were asked for and %s free; no single band explains it",
+               size(requested).text, size(free_bytes).text);
+}
+
+static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
+                             const struct vs_device_state *device)
+{
+    int64_t total = (int64_t)device->total_bytes;
+    struct vs_bands bands;
+    vs_state_bands(ooms->state, device, &bands);
+    bool free_known = oom->free_bytes != VS_FREE_UNKNOWN && oom->free_bytes <= INT64_MAX;
+    if (total > 0 && oom->requested > device->total_bytes)
+        decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
+               size((int64_t)oom->requested).text, size(total).text);
+    else if (decided_by_cache(oom))
+        return;
+    else if (total == 0 || !free_known || !bands.device_known)
+        decide(oom, VS_OOM_UNKNOWN, "the device's free memory was not measured");
+    else if (oom->free_bytes >= oom->requested)
+        decide(oom, VS_OOM_UNKNOWN, "%s were asked for though %s were free on the device",
+               size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
+    else
+        decide_by_bands(oom, &bands, total, (int64_t)oom->free_bytes);
+}
+
+void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
+{
+    if (oom->requested > INT64_MAX)
+        oom->requested = INT64_MAX; /* absurd, and larger than any device all the same */
+    const struct vs_device_state *device = vs_state_device(ooms->state, oom->device);
+    if (decided_by_call(oom, kind))
+        return;
+    if (device == NULL) {
+        decide(oom, VS_OOM_UNKNOWN, "the device of the call is not known");
+        return;
+    }
+    look_at_free_space(ooms, device, oom);
+    decide_by_device(ooms, oom, device);
+}

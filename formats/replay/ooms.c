@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests that failed for want of memory, as a person would count them: a
+ * framework's give-up is one entry with the driver calls that led to it inside;
+ * a failure the framework repaired by itself (cache released, retry succeeded)
+ * is an entry that was handled. Other failed requests are entries of their own.
+ */
+#include <errno.h>
+
+#include "analysis.h"
+#include "grow.h"
+
+/* CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation. */
+enum { RESULT_OUT_OF_MEMORY = 2 };
+/* Other threads that still allocate this long after a failure: the process went on. */
+#define WENT_ON_NS 2000000000ULL
+
+/* Failed driver calls of a framework's thread, not yet known to be a give-up or repaired. */
+struct vs_oom_pending {
+    struct vs_oom oom; /* as of the first attempt */
+    uint8_t kind;
+};
+
+static uint16_t label_of(const struct vs_event *event)
+{
+    return event->label != 0 ? event->label : event->call;
+}
+
+static enum vs_layer layer_of(const struct vs_event *event)
+{
+    bool host_memory = event->kind == VS_KIND_PHYS_CREATE && event->extra[0] != 1;
+    return host_memory || vs_kind_layer(event->kind) == 'H' ? VS_LAYER_HOST : VS_LAYER_DRIVER;
+}
+
+static void describe(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced,
+                     enum vs_layer layer, struct vs_oom *oom)
+{
+    const struct vs_event *event = &sequenced->event;
+    const struct vs_device_state *device = vs_state_device(ooms->state, event->device);
+    *oom = (struct vs_oom){.time_ns = ooms->state->now_ns,
+                           .sequence = sequenced->sequence,
+                           .thread = sequenced->thread,
+                           .device = event->device,
+                           .layer = (uint8_t)layer,
+                           .label = label_of(event),
+                           .requested = event->size,
+                           .free_bytes = event->free_bytes};
+    if (oom->free_bytes == VS_FREE_UNKNOWN && device != NULL)
+        oom->free_bytes = device->last_free_bytes;
+    oom->site = vs_state_site_of(ooms->state, event, event->device, layer, false);
+    vs_oom_classify(ooms, oom, event->kind);
+}
+
+static void add_attempt(struct vs_oom *oom, const struct vs_event *event)
+{
+    if (oom->attempt_count < VS_OOM_ATTEMPTS)
+        oom->attempts[oom->attempt_count] = (struct vs_oom_attempt){
+            .label = label_of(event), .result = event->result, .bytes = event->size};
+    oom->attempt_count++;
+}
+
+/* ---- entries ------------------------------------------------------------------------ */
+
+static void keep_open(struct vs_ooms *ooms, size_t position)
+{
+    if (ooms->open_count == VS_OOMS_OPEN) {
+        /* So many more failures: the process went on after the first of them. */
+        ooms->items[ooms->open[0]].handled = true;
+        ooms->open_count--;
+        memmove(ooms->open, ooms->open + 1, ooms->open_count * sizeof(ooms->open[0]));
+    }
+    ooms->open[ooms->open_count++] = position;
+}
+
+static void add_entry(struct vs_ooms *ooms, const struct vs_oom *oom)
+{
+    ooms->total++;
+    if (ooms->count < VS_OOMS_KEPT) {
+        if (!vs_grow(&ooms->items, &ooms->room, ooms->count + 1, sizeof(*ooms->items))) {
+            ooms->error = -ENOMEM;
+            return;
+        }
+        ooms->count++;
+    } else if (ooms->open_count > 0 && ooms->open[ooms->open_count - 1] == ooms->count - 1) {
+        ooms->open_count--; /* the last place is taken over */
+    }
+    ooms->items[ooms->count - 1] = *oom;
+    if (!oom->handled)
+        keep_open(ooms, ooms->count - 1);
+}
+
+static void went_on(struct vs_ooms *ooms, uint32_t thread)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < ooms->open_count; i++) {
+        struct vs_oom *oom = &ooms->items[ooms->open[i]];
+        oom->handled = oom->thread == thread || ooms->state->now_ns - oom->time_ns > WENT_ON_NS;
+        if (!oom->handled)
+            ooms->open[left++] = ooms->open[i];
+    }
+    ooms->open_count = left;
+}
+
+/* ---- a framework's attempts ------------------------------------------------------------ */
+
+static struct vs_oom_pending *pending_of(struct vs_ooms *ooms, uint32_t thread)
+{
+    struct vs_oom_pending **slot = vs_oom_threads_get(&ooms->pending, thread);
+    return slot == NULL ? NULL : *slot;
+}
+
+static void drop_pending(struct vs_ooms *ooms, uint32_t thread)
+{
+    free(pending_of(ooms, thread));
+    vs_oom_threads_remove(&ooms->pending, thread);
+}
+
+static void give_up(struct vs_ooms *ooms, uint32_t thread)
+{
+    add_entry(ooms, &pending_of(ooms, thread)->oom);
+    drop_pending(ooms, thread);
+}
+
+static void note_attempt(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    struct vs_oom_pending *known = pending_of(ooms, sequenced->thread);
+    if (known != NULL && event->kind == VS_KIND_POOL_ALLOC && known->oom.requested != event->size) {
+        give_up(ooms, sequenced->thread); /* a pool's user: another request, another failure */
+        known = NULL;
+    }
+    if (known == NULL) {
+        struct vs_oom_pending **slot = vs_oom_threads_put(&ooms->pending, sequenced->thread);
+        if (slot != NULL)
+            *slot = calloc(1, sizeof(**slot));
+        if (slot == NULL || *slot == NULL) {
+            ooms->error = -ENOMEM;
+            vs_oom_threads_remove(&ooms->pending, sequenced->thread);
+            return;
+        }
+        known = *slot;
+        known->kind = event->kind;
+        describe(ooms, sequenced, VS_LAYER_FRAMEWORK, &known->oom);
+    }
+    add_attempt(&known->oom, event);
+}
+
+static void note_give_up(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
+{
+    struct vs_oom oom;
+    describe(ooms, sequenced, VS_LAYER_FRAMEWORK, &oom);
+    const struct vs_oom_pending *pending = pending_of(ooms, sequenced->thread);
+    if (pending != NULL) {
+        memcpy(oom.attempts, pending->oom.attempts, sizeof(oom.attempts));
+        oom.attempt_count = pending->oom.attempt_count;
+        size_t kept = oom.attempt_count < VS_OOM_ATTEMPTS ? oom.attempt_count : VS_OOM_ATTEMPTS;
+        oom.label = oom.attempts[kept - 1].label;
+        drop_pending(ooms, sequenced->thread);
+    }
+    vs_oom_classify(ooms, &oom, VS_KIND_FW_OOM);
+    add_entry(ooms, &oom);
+}
+
+/* A framework's thread got memory after attempts that failed. */
+static void note_repair(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
+{
+    struct vs_oom_pending *pending = pending_of(ooms, sequenced->thread);
+    const struct vs_event *event = &sequenced->event;
+    if (pending == NULL)
+        return;
+    if (event->kind == VS_KIND_POOL_ALLOC && event->size != pending->oom.requested) {
+        give_up(ooms, sequenced->thread);
+        return;
+    }
+    pending->oom.handled = true;
+    pending->oom.repaired = true;
+    pending->oom.requested = event->size;
+    add_entry(ooms, &pending->oom);
+    drop_pending(ooms, sequenced->thread);
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+static void on_failed(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    char layer = vs_kind_layer(event->kind);
+    if (event->result != RESULT_OUT_OF_MEMORY || (layer != 'D' && layer != 'H' && layer != 'O'))
+        return;
+    if (layer == 'D' && vs_state_by_framework(ooms->state, event)) {
+        note_attempt(ooms, sequenced);
+        return;
+    }
+    struct vs_oom oom;
+    describe(ooms, sequenced, layer_of(event), &oom);
+    add_attempt(&oom, event);
+    add_entry(ooms, &oom);
+}
+
+static bool gives_memory(uint8_t kind)
+{
+    return kind == VS_KIND_FW_ALLOC || kind == VS_KIND_ALLOC || kind == VS_KIND_POOL_ALLOC ||
+           kind == VS_KIND_PHYS_CREATE || kind == VS_KIND_HOST_ALLOC;
+}
+
+static void on_event(void *self, const struct vs_state *state,
+                     const struct vs_sequenced_event *sequenced)
+{
+    struct vs_ooms *ooms = self;
+    const struct vs_event *event = &sequenced->event;
+    (void)state;
+    if (event->kind == VS_KIND_FW_OOM) {
+        note_give_up(ooms, sequenced);
+    } else if (event->result != 0) {
+        on_failed(ooms, sequenced);
+    } else if (gives_memory(event->kind)) {
+        if (ooms->pending.count != 0 && (event->kind == VS_KIND_FW_ALLOC ||
+                                         (event->kind == VS_KIND_POOL_ALLOC &&
+                                          vs_state_by_framework(ooms->state, event))))
+            note_repair(ooms, sequenced);
+        if (ooms->open_count != 0)
+            went_on(ooms, sequenced->thread);
+    }
+}
+
+int vs_ooms_start(struct vs_ooms *ooms, struct vs_state *state)
+{
+    struct vs_subscriber subscriber = {.self = ooms, .event = on_event};
+    ooms->state = state;
+    return vs_state_subscribe(state, &subscriber);
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const struct vs_oom *left = a, *right = b;
+    return (left->sequence > right->sequence) - (left->sequence < right->sequence);
+}
+
+int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well)
+{
+    size_t index = 0;
+    uint64_t thread;
+    struct vs_oom_pending **pending;
+    while ((pending = vs_oom_threads_next(&ooms->pending, &index, &thread)) != NULL)
+        add_entry(ooms, &(*pending)->oom);
+    if (ended_well)
+        for (size_t i = 0; i < ooms->open_count; i++)
+            ooms->items[ooms->open[i]].handled = true;
+    ooms->open_count = 0;
+    if (ooms->count > 1)
+        qsort(ooms->items, ooms->count, sizeof(*ooms->items), in_order);
+    return ooms->error;
+}
+
+void vs_ooms_release(struct vs_ooms *ooms)
+{
+    size_t index = 0;
+    uint64_t thread;
+    struct vs_oom_pending **pending;
+    while ((pending = vs_oom_threads_next(&ooms->pending, &index, &thread)) != NULL)
+        free(*pending);
+    vs_oom_threads_release(&ooms->pending);
+    free(ooms->items);
+}

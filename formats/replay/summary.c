@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads one trace through the fold with every analysis subscribed. */
+#include "summary.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *reader_string(const void *self, uint32_t id)
+{
+    return vs_reader_string(self, id);
+}
+
+static const char *reader_module_path(const void *self, uint32_t id)
+{
+    const struct vs_module_def *module = id == 0 ? NULL : vs_reader_module(self, id);
+    return module == NULL ? NULL : module->path;
+}
+
+static json_t *meta_object(const struct vs_reader *reader, const char *name)
+{
+    const char *text = vs_reader_meta(reader, name);
+    json_t *object = text == NULL ? NULL : json_loads(text, 0, NULL);
+    if (json_is_object(object))
+        return object;
+    json_decref(object);
+    return json_object();
+}
+
+static uint64_t meta_count(const json_t *object, const char *field)
+{
+    json_int_t value = json_integer_value(json_object_get(object, field));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void *row_self)
+{
+    struct vs_state *state = summary->state;
+    int results[] = {
+        vs_peaks_start(&summary->peaks, state),
+        vs_sites_start(&summary->sites, state),
+        vs_ooms_start(&summary->ooms, state),
+        vs_failures_start(&summary->failures, state),
+        vs_objects_start(&summary->objects, state),
+        vs_slow_calls_start(&summary->slow_calls, state),
+        vs_phases_start(&summary->phases, state),
+        vs_losses_start(&summary->losses, state),
+        vs_invariants_start(&summary->invariants, state),
+        vs_timeline_start(&summary->timeline, state, row, row_self),
+    };
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+        if (results[i] != 0)
+            return results[i];
+    return 0;
+}
+
+static int prepare_devices(struct vs_summary *summary)
+{
+    int result = 0;
+    for (size_t i = 0; i < vs_reader_device_count(summary->reader) && result == 0; i++) {
+        const struct vs_device_def *device = vs_reader_device(summary->reader, i);
+        if (device->device < INT8_MIN || device->device > INT8_MAX)
+            continue;
+        result = vs_state_device_total(summary->state, (int8_t)device->device, device->total_bytes);
+    }
+    const char *nvml = json_string_value(json_object_get(summary->hooks, "nvml"));
+    bool others_known = nvml != NULL && strcmp(nvml, "ok") == 0;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
+        if (summary->state->devices[i] != NULL)
+            summary->state->devices[i]->others_known = others_known;
+    summary->state->own_pid = meta_count(summary->process, "host_pid");
+    return result;
+}
+
+static int fold_events(struct vs_summary *summary)
+{
+    struct vs_sequenced_event event;
+    int got, result = 0;
+    while ((got = vs_reader_next(summary->reader, &event)) == 1 && result == 0)
+        result = vs_state_event(summary->state, &event);
+    if (got < 0)
+        summary->read_error = got;
+    return result;
+}
+
+/* ---- how it ended -------------------------------------------------------------------- */
+
+static void take_end(struct vs_summary *summary)
+{
+    const char *ended = json_string_value(json_object_get(summary->end, "ended"));
+    const json_t *exit_code = json_object_get(summary->end, "exit_code");
+    const json_t *signal = json_object_get(summary->end, "signal");
+    summary->ended = "unknown";
+    for (const char *const *name = (const char *const[]){"exit", "killed", "exec", NULL};
+         *name != NULL && ended != NULL; name++)
+        if (strcmp(ended, *name) == 0)
+            summary->ended = *name;
+    summary->exit_code_known = json_is_integer(exit_code);
+    summary->signal_known = json_is_integer(signal);
+    summary->exit_code = (int)json_integer_value(exit_code);
+    summary->signal = (int)json_integer_value(signal);
+}
+
+static bool is_whole(const struct vs_summary *summary)
+{
+    const struct vs_trace_status *status = &summary->status;
+    return !status->truncated && status->damaged_chunks == 0 && status->damaged_bytes == 0 &&
+           status->sequence_gaps == 0 && summary->read_error == 0;
+}
+
+static void take_times(struct vs_summary *summary)
+{
+    const struct vs_state *state = summary->state;
+    uint64_t start = meta_count(json_object_get(summary->clock, "start"), "monotonic_ns");
+    uint64_t end = meta_count(summary->end, "at_ns");
+    bool has_events = state->counts.events != 0;
+    if (start == 0 || (has_events && start > state->first_time_ns))
+        start = state->first_time_ns;
+    if (end < state->last_time_ns)
+        end = state->last_time_ns;
+    summary->start_ns = start;
+    summary->duration_ns = end > start ? end - start : 0;
+}
+
+static int finish(struct vs_summary *summary)
+{
+    const struct vs_state *state = summary->state;
+    summary->status = *vs_reader_status(summary->reader);
+    take_end(summary);
+    take_times(summary);
+    summary->lost = state->counts.lost_events;
+    summary->torn = state->counts.torn;
+    summary->complete =
+        json_is_true(json_object_get(summary->end, "complete")) && is_whole(summary);
+    bool ended_well = strcmp(summary->ended, "exit") == 0 && summary->exit_code_known &&
+                      summary->exit_code == 0;
+    int result = vs_ooms_finish(&summary->ooms, ended_well);
+    vs_slow_calls_finish(&summary->slow_calls);
+    vs_phases_finish(&summary->phases, state);
+    vs_timeline_finish(&summary->timeline, state);
+    int sites = vs_sites_finish(&summary->sites, state);
+    int errors[] = {result, sites, state->error, summary->failures.error, summary->objects.error,
+                    summary->slow_calls.error, summary->phases.error, summary->timeline.error,
+                    summary->losses.error};
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (errors[i] != 0)
+            return errors[i];
+    return 0;
+}
+
+/* ---- public ---------------------------------------------------------------------------- */
+
+static int load(struct vs_summary *summary, const char *path, vs_timeline_row *row, void *row_self,
+                struct vs_error *error)
+{
+    int result = vs_reader_open(path, &summary->reader, error);
+    if (result != 0)
+        return result;
+    struct vs_names names = {summary->reader, reader_string, reader_module_path};
+    summary->process = meta_object(summary->reader, "process");
+    summary->clock = meta_object(summary->reader, "clock");
+    summary->hooks = meta_object(summary->reader, "hooks");
+    summary->end = meta_object(summary->reader, "end");
+    result = vs_state_create(&names, &summary->state);
+    if (result == 0)
+        result = start_analyses(summary, row, row_self);
+    if (result == 0)
+        result = prepare_devices(summary);
+    if (result == 0)
+        result = fold_events(summary);
+    if (result == 0)
+        result = finish(summary);
+    if (result != 0)
+        snprintf(error->text, sizeof(error->text), "%s: %s while reading", path, strerror(-result));
+    return result;
+}
+
+int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self,
+                    struct vs_summary **out, struct vs_error *error)
+{
+    struct vs_summary *summary = calloc(1, sizeof(*summary));
+    if (summary == NULL) {
+        snprintf(error->text, sizeof(error->text), "%s: not enough memory", path);
+        return -ENOMEM;
+    }
+    int result = load(summary, path, row, row_self, error);
+    if (result != 0) {
+        vs_summary_free(summary);
+        return result;
+    }
+    *out = summary;
+    return 0;
+}
+
+void vs_summary_free(struct vs_summary *summary)
+{
+    if (summary == NULL)
+        return;
+    vs_peaks_release(&summary->peaks);
+    vs_sites_release(&summary->sites);
+    vs_ooms_release(&summary->ooms);
+    vs_failures_release(&summary->failures);
+    vs_objects_release(&summary->objects);
+    vs_slow_calls_release(&summary->slow_calls);
+    vs_phases_release(&summary->phases);
+    vs_timeline_release(&summary->timeline);
+    vs_losses_release(&summary->losses);
+    vs_state_destroy(summary->state);
+    json_decref(summary->process);
+    json_decref(summary->clock);
+    json_decref(summary->hooks);
+    json_decref(summary->end);
+    if (summary->reader != NULL)
+        vs_reader_close(summary->reader);
+    free(summary);
+}
+
+uint64_t vs_summary_at(const struct vs_summary *summary, uint64_t time_ns)
+{
+    return time_ns > summary->start_ns ? time_ns - summary->start_ns : 0;
+}
+
+bool vs_summary_ended_badly(const struct vs_summary *summary)
+{
+    return strcmp(summary->ended, "killed") == 0 ||
+           (strcmp(summary->ended, "exit") == 0 && summary->exit_code_known &&
+            summary->exit_code != 0);
+}
+
+const struct vs_oom *vs_summary_fatal_oom(const struct vs_summary *summary)
+{
+    for (size_t i = summary->ooms.count; i-- > 0;)
+        if (!summary->ooms.items[i].handled)
+            return &summary->ooms.items[i];
+    return NULL;
+}
+
+const struct vs_device_def *vs_summary_device_def(const struct vs_summary *summary, int device)
+{
+    for (size_t i = 0; i < vs_reader_device_count(summary->reader); i++) {
+        const struct vs_device_def *known = vs_reader_device(summary->reader, i);
+        if (known->device == device)
+            return known;
+    }
+    return NULL;
+}

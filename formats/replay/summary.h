@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One trace, read once and analysed: what report, verify and timeline work from.
+ */
+#ifndef VS_REPLAY_SUMMARY_H
+#define VS_REPLAY_SUMMARY_H
+
+#include <jansson.h>
+
+#include "analysis.h"
+#include "checks.h"
+#include "trace.h"
+
+struct vs_summary {
+    struct vs_reader *reader;
+    struct vs_trace_status status;
+    struct vs_state *state;
+    json_t *process, *clock, *hooks, *end; /* never NULL; empty objects when the trace has none */
+
+    struct vs_peaks peaks;
+    struct vs_sites sites;
+    struct vs_ooms ooms;
+    struct vs_failures failures;
+    struct vs_objects objects;
+    struct vs_slow_calls slow_calls;
+    struct vs_phases phases;
+    struct vs_timeline timeline;
+    struct vs_losses losses;
+    struct vs_invariants invariants;
+
+    uint64_t start_ns;    /* monotonic time of the trace's beginning */
+    uint64_t duration_ns;
+    uint64_t lost, torn;
+    const char *ended;    /* "exit", "killed", "exec", "unknown" */
+    bool exit_code_known, signal_known;
+    int exit_code, signal;
+    bool complete;        /* the process told its own end and nothing is damaged */
+    int read_error;       /* of the reader, after which there are no more events; 0 none */
+};
+
+/*
+ * Reads the whole trace. `row` (may be NULL) gets every change of a device's
+ * bands while the events pass. Returns 0 even for a damaged trace: what is
+ * readable is there and the status says what is not. Negative errno and a line
+ * in `error` when nothing can be read.
+ */
+int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self,
+                    struct vs_summary **out, struct vs_error *error);
+void vs_summary_free(struct vs_summary *summary);
+
+/* Time since the trace's beginning. */
+uint64_t vs_summary_at(const struct vs_summary *summary, uint64_t time_ns);
+
+/* True when the process ended by an error: a signal, or a status that is not 0. */
+bool vs_summary_ended_badly(const struct vs_summary *summary);
+/* The last out of memory that the process did not survive, or NULL. */
+const struct vs_oom *vs_summary_fatal_oom(const struct vs_summary *summary);
+/* Reader's definition of a device, or NULL. */
+const struct vs_device_def *vs_summary_device_def(const struct vs_summary *summary, int device);
+
+#endif
