@@ -174,7 +174,8 @@ struct vs_ring_header {
     _Atomic uint32_t space_futex;       /* bumped when tail moved and somebody waits for room */
     _Atomic uint32_t producers_waiting; /* threads asleep on space_futex */
     /* accounting, relaxed adds */
-    _Alignas(128) _Atomic uint64_t waited_ns;
+    _Alignas(128) _Atomic uint64_t waited_ns; /* over all threads, for room in the ring */
+    _Atomic uint64_t last_loss_position;      /* head at the latest loss: it lies before this */
     _Atomic uint64_t spent_ns; /* measured time inside the shim, sampled 1 in 64 and scaled */
     _Atomic uint64_t spent_samples;
     _Atomic uint64_t sample_spent_ns; /* spent in cuMemGetInfo of our own */

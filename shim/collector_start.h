@@ -11,8 +11,8 @@
  *   --pidfd N       pidfd of the target; -1 where the kernel has none (then poll /proc/PID).
  *                   It says "readable" when the target is dead; it does not notice an exec.
  *   --pid PID       the target, in the collector's own pid namespace
- *   --output PATTERN  absolute; placeholders not expanded (%e %p %h %r %t %%); never ends in "/":
- *                   a folder has had the default pattern added
+ *   --output PATTERN  absolute; placeholders not expanded (%e %p %h %r %t %%). Ends in "/": a
+ *                   folder, to which the collector adds the default pattern (with or without rank)
  *   --ring-path PATH  only with VRAMSCOPE_RING_AT=file: where the ring was created. The collector
  *                   renames it to "<final name of the trace>.ring" and unlinks that at a clean end.
  *
@@ -44,6 +44,7 @@ struct vs_ring_header;
 struct collector_started {
     struct vs_ring_header *ring; /* mapped shared and MADV_DONTFORK */
     uint64_t bytes;
+    int pid; /* of the collector, in our pid namespace */
 };
 
 /*

@@ -27,6 +27,7 @@
 /* ---- config.c -------------------------------------------------------------- */
 
 enum shim_when_full { SHIM_WHEN_FULL_WAIT, SHIM_WHEN_FULL_DROP };
+enum shim_ring_at { SHIM_RING_IN_MEMORY, SHIM_RING_IN_FILE };
 enum shim_sampling { SHIM_SAMPLE_AUTO, SHIM_SAMPLE_ALWAYS, SHIM_SAMPLE_NEVER };
 
 struct shim_config {
@@ -34,7 +35,7 @@ struct shim_config {
     uint64_t ring_bytes;
     enum shim_when_full when_full;
     enum shim_sampling sampling; /* VRAMSCOPE_SAMPLE: auto (≤ 1 % of wall time), always, never */
-    bool ring_in_file;
+    enum shim_ring_at ring_at;
     uint32_t exit_wait_ms;
     bool want_native, want_python;
     uint32_t depth;
@@ -57,12 +58,15 @@ struct shim_thread {
     uint16_t depth;         /* hooks of ours on this thread's stack now */
     uint16_t label;         /* string id of the outermost entry point; valid while depth > 0 */
     uint16_t busy;          /* > 0: inside our own bookkeeping (ring, collector start): never re-enter */
-    uint16_t reserved;
+    uint16_t named;         /* this thread's name is in the trace */
     uint32_t label_module;  /* module id of the outermost call's caller */
     uint32_t driver_events; /* driver-level events recorded beneath the outermost call */
     void *stack_mark;       /* stack address of the outermost hook: detects jumps out of hooks */
     uint32_t device;        /* last device known current on this thread + 1; 0 unknown */
     uint32_t events;        /* for 1-in-64 self timing */
+    uint64_t waited_ns;     /* for room in the ring, since recording began */
+    uint64_t pending;       /* reservation not committed yet: position << 7 | cells; 0 none */
+    void *busy_mark;        /* the struct thread_frame of what `busy` counts */
 };
 _Static_assert(sizeof(struct shim_thread) <= 64, "static TLS is scarce");
 extern SHIM_TLS struct shim_thread shim_thread;
@@ -71,6 +75,8 @@ extern SHIM_TLS struct shim_thread shim_thread;
 
 /* True when events go to a ring now. One relaxed load. */
 bool shim_recording(void);
+/* Counts the forks down to this process; 0 before recording. thread_state.h has enter and leave. */
+uint32_t shim_generation(void);
 /*
  * Called by the hooks on the first sign of CUDA (cuInit, first look-up of a
  * driver name, first cuda* call): starts the collector, once per process.

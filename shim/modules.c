@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of loaded objects: which object an address lies in, without the
+ * loader. Entries are never moved or reused; what changes is the index, sorted
+ * by address, of which there are two: readers use the one that `version` names
+ * while the other is filled, and look at `version` again afterwards.
+ *
+ * modules_refresh() is called where the loader may be asked (start, after a
+ * hooked dlopen or dlclose returned); modules_find() anywhere.
+ */
+#include <elf.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../formats/ring.h"
+#include "shim.h"
+#include "sys.h"
+
+#define MODULES_MAX 8192U
+#define PATH_ARENA_BYTES (256U * 1024U)
+#define PATH_BYTES_MAX 4096U
+#define NOTHING_NEW 1 /* from visit_object: nothing was loaded or unloaded since */
+#define FIND_TRIES 4  /* two refreshes during one search are rare, four do not happen */
+
+struct module {
+    struct vs_record_module description;
+    const char *path;
+    uint32_t path_bytes;
+    uint32_t appeared;        /* the refresh that first saw it: its generation */
+    _Atomic uint32_t seen;    /* the last refresh that saw it */
+    _Atomic uint32_t sent_to; /* shim_generation() + 1 of the process whose trace has it */
+};
+
+struct index_entry {
+    _Atomic uint64_t start;
+    _Atomic uint64_t end;
+    _Atomic uint32_t module; /* 0-based */
+};
+
+static struct {
+    struct module table[MODULES_MAX];
+    _Atomic uint32_t count;
+    struct index_entry index[2][MODULES_MAX];
+    uint32_t index_count[2];
+    _Atomic uint32_t version; /* of the index: odd and even name the two */
+    uint32_t refreshes;
+    uint32_t cursor; /* where the next object is expected: the loader keeps its order */
+    unsigned long long adds, subs; /* the loader's counters at the last refresh */
+    _Atomic uint32_t refreshing;   /* 0 idle, 1 a thread is at it, 2 and it must look again */
+    char *arena;
+    size_t arena_left;
+} modules;
+
+/* ---- describing one object -------------------------------------------------- */
+
+static void copy_build_id(struct vs_record_module *module, const char *notes, size_t bytes)
+{
+    while (bytes >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) note;
+        memcpy(&note, notes, sizeof(note));
+        size_t name = (note.n_namesz + 3U) & ~3U;
+        size_t body = (note.n_descsz + 3U) & ~3U;
+        if (name > bytes || body > bytes || sizeof(note) + name + body > bytes) {
+            return;
+        }
+        const char *text = notes + sizeof(note);
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(text, "GNU", 4) == 0) {
+            size_t kept =
+                note.n_descsz < sizeof(module->build_id) ? note.n_descsz : sizeof(module->build_id);
+            memcpy(module->build_id, text + name, kept);
+            module->build_id_bytes = (uint8_t)kept;
+            return;
+        }
+        notes += sizeof(note) + name + body;
+        bytes -= sizeof(note) + name + body;
+    }
+}
+
+/* From its first to its last loaded byte. False when nothing of it is loaded. */
+static bool describe(const struct dl_phdr_info *info, struct vs_record_module *module)
+{
+    memset(module, 0, sizeof(*module));
+    module->load_bias = info->dlpi_addr;
+    module->start = UINT64_MAX;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uint64_t start = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type == PT_LOAD) {
+            module->start = start < module->start ? start : module->start;
+            module->end =
+                start + header->p_memsz > module->end ? start + header->p_memsz : module->end;
+        } else if (header->p_type == PT_NOTE && module->build_id_bytes == 0) {
+            copy_build_id(module, (const char *)(uintptr_t)start, header->p_filesz);
+        }
+    }
+    return module->start < module->end;
+}
+
+/* ---- the table --------------------------------------------------------------- */
+
+static const char *keep_path(const char *path, size_t bytes)
+{
+    if (bytes + 1 > modules.arena_left) {
+        void *fresh = mmap(NULL, PATH_ARENA_BYTES, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (fresh == MAP_FAILED) {
+            return NULL;
+        }
+        modules.arena = fresh;
+        modules.arena_left = PATH_ARENA_BYTES;
+    }
+    char *kept = modules.arena;
+    memcpy(kept, path, bytes);
+    kept[bytes] = '\0';
+    modules.arena += bytes + 1;
+    modules.arena_left -= bytes + 1;
+    return kept;
+}
+
+static bool same_object(const struct module *module, const struct vs_record_module *description,
+                        const char *path, size_t path_bytes)
+{
+    return memcmp(&module->description, description, sizeof(*description)) == 0 &&
+           module->path_bytes == path_bytes && memcmp(module->path, path, path_bytes) == 0;
+}
+
+/* An object that comes back, unchanged and to the same place, has its old id again. */
+static void note_object(const struct vs_record_module *description, const char *path)
+{
+    uint32_t count = atomic_load_explicit(&modules.count, memory_order_relaxed);
+    size_t path_bytes = strnlen(path, PATH_BYTES_MAX);
+    for (uint32_t step = 0; step < count; step++) {
+        uint32_t i = (modules.cursor + step) % count;
+        if (same_object(&modules.table[i], description, path, path_bytes)) {
+            atomic_store_explicit(&modules.table[i].seen, modules.refreshes, memory_order_relaxed);
+            modules.cursor = i + 1;
+            return;
+        }
+    }
+    const char *kept = count < MODULES_MAX ? keep_path(path, path_bytes) : NULL;
+    if (kept == NULL) {
+        return;
+    }
+    struct module *module = &modules.table[count];
+    module->description = *description;
+    module->path = kept;
+    module->path_bytes = (uint32_t)path_bytes;
+    module->appeared = modules.refreshes;
+    atomic_store_explicit(&module->seen, modules.refreshes, memory_order_relaxed);
+    /* Release: an id below count names a finished entry. */
+    atomic_store_explicit(&modules.count, count + 1, memory_order_release);
+}
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+    static const char self[] = "/proc/self/exe";
+    struct vs_record_module description;
+    char path[PATH_BYTES_MAX];
+    bool *first = context;
+    (void)size;
+
+    if (*first) {
+        if (info->dlpi_adds == modules.adds && info->dlpi_subs == modules.subs) {
+            return NOTHING_NEW;
+        }
+        modules.adds = info->dlpi_adds;
+        modules.subs = info->dlpi_subs;
+    }
+    if (describe(info, &description)) {
+        const char *name = info->dlpi_name;
+        if (*first && (name == NULL || name[0] == '\0')) {
+            long length = sys_call4(SYS_readlinkat, -100, self, path, sizeof(path) - 1);
+            path[length > 0 ? length : 0] = '\0';
+            name = path;
+        }
+        note_object(&description, name != NULL && name[0] != '\0' ? name : "[unnamed]");
+    }
+    *first = false;
+    return 0;
+}
+
+/* ---- the index ---------------------------------------------------------------- */
+
+static void put(struct index_entry *entry, uint64_t start, uint64_t end, uint32_t module)
+{
+    atomic_store_explicit(&entry->start, start, memory_order_relaxed);
+    atomic_store_explicit(&entry->end, end, memory_order_relaxed);
+    atomic_store_explicit(&entry->module, module, memory_order_relaxed);
+}
+
+static void move(struct index_entry *to, const struct index_entry *from)
+{
+    put(to, atomic_load_explicit(&from->start, memory_order_relaxed),
+        atomic_load_explicit(&from->end, memory_order_relaxed),
+        atomic_load_explicit(&from->module, memory_order_relaxed));
+}
+
+/* Insertion from the end: the loader places most objects below the one before. */
+static void insert(struct index_entry *index, uint32_t used, uint32_t module)
+{
+    const struct vs_record_module *description = &modules.table[module].description;
+    uint32_t at = used;
+    while (at > 0 &&
+           atomic_load_explicit(&index[at - 1].start, memory_order_relaxed) > description->start) {
+        move(&index[at], &index[at - 1]);
+        at--;
+    }
+    put(&index[at], description->start, description->end, module);
+}
+
+static void rebuild_index(void)
+{
+    uint32_t version = atomic_load_explicit(&modules.version, memory_order_relaxed);
+    uint32_t spare = (version + 1) & 1U;
+    uint32_t count = atomic_load_explicit(&modules.count, memory_order_relaxed);
+    uint32_t used = 0;
+    /* Readers that are two versions behind may be looking at what we now overwrite; they notice. */
+    for (uint32_t i = count; i-- > 0;) {
+        if (atomic_load_explicit(&modules.table[i].seen, memory_order_relaxed) ==
+            modules.refreshes) {
+            insert(modules.index[spare], used++, i);
+        }
+    }
+    __atomic_store_n(&modules.index_count[spare], used, __ATOMIC_RELAXED);
+    /* Release: the index is complete when its version shows. */
+    atomic_store_explicit(&modules.version, version + 1, memory_order_release);
+}
+
+void modules_refresh(void)
+{
+    uint32_t idle = 0;
+    if (!atomic_compare_exchange_strong(&modules.refreshing, &idle, 1)) {
+        /* Whoever is at it looks once more, so that nobody waits and nothing is missed. */
+        atomic_store(&modules.refreshing, 2);
+        return;
+    }
+    uint32_t mine;
+    do {
+        atomic_store(&modules.refreshing, 1);
+        bool first = true;
+        modules.refreshes++;
+        if (dl_iterate_phdr(visit_object, &first) != NOTHING_NEW) {
+            rebuild_index();
+        }
+        mine = 1;
+    } while (!atomic_compare_exchange_strong(&modules.refreshing, &mine, 0));
+}
+
+/* ---- finding ------------------------------------------------------------------- */
+
+/* Index of the last entry that starts at or before `address` and ends behind it; -1 none. */
+static int64_t search(const struct index_entry *index, uint32_t count, uint64_t address)
+{
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (atomic_load_explicit(&index[middle].start, memory_order_relaxed) <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0 || address >= atomic_load_explicit(&index[low - 1].end, memory_order_relaxed)) {
+        return -1;
+    }
+    return atomic_load_explicit(&index[low - 1].module, memory_order_relaxed);
+}
+
+/* Sent once per process; again when the first attempt found no room. */
+static void send_definition(uint32_t id)
+{
+    struct module *module = &modules.table[id - 1];
+    uint32_t process = shim_generation() + 1;
+    if (atomic_load_explicit(&module->sent_to, memory_order_relaxed) == process ||
+        !shim_recording()) {
+        return;
+    }
+    if (shim_emit_definition(VS_RECORD_MODULE, id, module->appeared, &module->description,
+                             sizeof(module->description), module->path, module->path_bytes)) {
+        atomic_store_explicit(&module->sent_to, process, memory_order_relaxed);
+    }
+}
+
+uint32_t modules_find(const void *address)
+{
+    for (int try = 0; try < FIND_TRIES; try++) {
+        uint32_t version = atomic_load_explicit(&modules.version, memory_order_acquire);
+        uint32_t count = __atomic_load_n(&modules.index_count[version & 1U], __ATOMIC_RELAXED);
+        int64_t found = search(modules.index[version & 1U], count, (uint64_t)(uintptr_t)address);
+        /* The loads above come before the second look. */
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&modules.version, memory_order_relaxed) != version) {
+            continue;
+        }
+        if (found < 0) {
+            return 0;
+        }
+        uint32_t id = (uint32_t)found + 1;
+        send_definition(id);
+        return id;
+    }
+    return 0;
+}
+
+const char *modules_path(uint32_t id)
+{
+    if (id == 0 || id > atomic_load_explicit(&modules.count, memory_order_acquire)) {
+        return NULL;
+    }
+    return modules.table[id - 1].path;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What libvramscope.so offers a program that knows of it. Look the names up with
+ * dlsym(RTLD_DEFAULT, …) so that the program runs without us too. All are
+ * thread-safe, async-signal-safe, leave errno alone and cost nothing when
+ * nothing is recorded.
+ */
+#ifndef VRAMSCOPE_H
+#define VRAMSCOPE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A point in time with a name (UTF-8, at most 1024 bytes are kept). */
+void vramscope_mark(const char *text);
+/* A training step begins. */
+void vramscope_step(uint64_t number);
+/* A phase begins; phases nest, per thread. */
+void vramscope_begin(const char *name);
+/* The innermost phase of this thread ends. */
+void vramscope_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
