@@ -196,7 +196,7 @@ void target_open(struct target *target, uint32_t pid, int pidfd, int ring_fd)
         target->ring_inode = ring.st_ino;
     }
     target->stack_start = stack_start(target);
-    target->maps_readable = ring_is_mapped(target) == 1;
+    target->ring_visible = ring_is_mapped(target) == 1;
 }
 
 void target_close(struct target *target)
@@ -337,13 +337,14 @@ bool target_alive(const struct target *target)
 
 bool target_replaced(const struct target *target, bool thorough)
 {
-    if (!thorough && stack_start(target) == target->stack_start)
-        return false;
+    uint64_t stack = stack_start(target); /* 0: not shown to us, or a zombie has none */
+    if (!target->ring_visible)
+        return stack != 0 && stack != target->stack_start;
+    if (!thorough)
+        return stack != target->stack_start;
     int mapped = ring_is_mapped(target);
-    if (mapped >= 0)
-        return mapped == 0;
     /* Maps that could be read before and cannot now: the new program runs with other rights. */
-    return target->maps_readable && mapped != -ESRCH;
+    return mapped < 0 ? mapped != -ESRCH : mapped == 0;
 }
 
 int target_wait_status(const struct target *target, int *status)

@@ -21,7 +21,7 @@ struct target {
     int proc_fd;                      /* /proc/PID, -1 when it cannot be opened */
     uint64_t ring_device, ring_inode; /* of the mapped ring, to know it again in maps */
     uint64_t stack_start;             /* of the program at start; another one means exec */
-    bool maps_readable;               /* at start */
+    bool ring_visible; /* the ring was found in maps at start, so that its absence says something */
 };
 
 /* Opens /proc for the process behind `pidfd` (or `pid` when it is -1). Never fails: fields tell. */
