@@ -47,8 +47,8 @@ def recorded(events):
     by_thread = collections.defaultdict(list)
     for event in events:
         if event["kind"] in MEMORY_KINDS and event.get("result", 0) in (0, "CUDA_SUCCESS", None):
-            size = 0 if event["kind"] == "free" else event["size"]
-            by_thread[event["thread"]].append((event["address"], size))
+            size = 0 if event["kind"] == "free" else event.get("size", 0)
+            by_thread[event["thread"]].append((event.get("address", 0), size))
     return by_thread
 
 

@@ -7,7 +7,7 @@ import collections
 import csv
 import io
 
-from lab import check, equal, program, report, say, tool, verify
+from lab import Failed, check, dump, equal, program, report, say, tool, verify
 from test_loader import hooked_names
 
 ALWAYS = {"VRAMSCOPE_SAMPLE": "always", "VRAMSCOPE_STACKS": "none"}
@@ -37,10 +37,9 @@ def number(row, column):
 
 
 def compare(log, trace):
-    """Holds the curve against the log. The times of both are the same clock; a curve
-    that starts at 0 is shifted by the trace's own start."""
+    """Holds the curve against the log; both are times of one clock."""
     curves = timeline(trace)
-    start = trace_start(trace)
+    start = trace_start(trace, curves)
     wrong = []
     for time_ns, name, result, used in log:
         for device, books in enumerate(used):
@@ -49,8 +48,7 @@ def compare(log, trace):
                     wrong.append(f"{name} ({result}): device {device}: books {books}, no curve")
                 continue
             times, rows = curves[device]
-            at = time_ns if times and times[0] >= start else time_ns - start
-            index = bisect.bisect_right(times, at) - 1
+            index = bisect.bisect_right(times, time_ns - start) - 1
             row = rows[index] if index >= 0 else {}
             traced = number(row, "device_bytes")
             unexplained = number(row, "unexplained_bytes")
@@ -60,9 +58,16 @@ def compare(log, trace):
     return wrong
 
 
-def trace_start(trace):
-    from lab import dump
-    return dump(trace)[0]["time_ns"]
+def trace_start(trace, curves):
+    """The curve's zero on the clock of the events: each row's time is an event's."""
+    events = sorted({event["time_ns"] for event in dump(trace)})
+    known = set(events)
+    times = next(iter(curves.values()))[0]
+    for first in events[:200]:
+        start = first - times[0]
+        if all(start + time in known for time in times[:50]):
+            return start
+    raise Failed("no time of the curve is the time of an event")
 
 
 def check_calls(lab, binary, mode, names):

@@ -55,8 +55,8 @@ def recorded(trace):
     found = []
     for event in dump(trace):
         if event["kind"] in ("alloc", "free") and event.get("result") in (0, None, "CUDA_SUCCESS"):
-            found.append((event["kind"], event["address"],
-                          event["size"] if event["kind"] == "alloc" else 0))
+            found.append((event["kind"], event.get("address", 0),
+                          event.get("size", 0) if event["kind"] == "alloc" else 0))
     return found
 
 

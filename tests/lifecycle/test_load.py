@@ -54,8 +54,7 @@ def lost_by_kind(trace):
     found = {}
     for event in dump(trace):
         if event["kind"] == "loss":
-            kind = event.get("label") or event.get("of")
-            found[kind] = found.get(kind, 0) + event["extra"][0]
+            found[event["label"]] = found.get(event["label"], 0) + event["extra0"]
     return found
 
 
