@@ -407,8 +407,8 @@ static void apply(struct vs_state *state, const struct vs_sequenced_event *event
 static void advance_time(struct vs_state *state, const struct vs_sequenced_event *event)
 {
     uint64_t time = event->event.time_ns;
-    if (state->counts.events == 1)
-        state->first_time_ns = time;
+    if (state->counts.events == 1 && (state->start_ns == 0 || state->start_ns > time))
+        state->start_ns = time;
     if (time > state->now_ns)
         state->now_ns = time;
     state->last_time_ns = state->now_ns;

@@ -316,7 +316,8 @@ struct vs_state {
     size_t touched_count;
 
     struct vs_counts counts;
-    uint64_t first_time_ns, last_time_ns;
+    uint64_t start_ns; /* of the trace: set before the first event when known, else its time */
+    uint64_t last_time_ns;
     uint64_t last_sequence;
     uint64_t now_ns; /* of the event being folded, never backwards */
     int error; /* sticky: -ENOMEM */

@@ -69,6 +69,7 @@ static int prepare_devices(struct vs_summary *summary)
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
         if (summary->state->devices[i] != NULL)
             summary->state->devices[i]->others_known = others_known;
+    summary->state->start_ns = meta_count(json_object_get(summary->clock, "start"), "monotonic_ns");
     summary->state->own_pid = meta_count(summary->process, "host_pid");
     return result;
 }
@@ -112,15 +113,11 @@ static bool is_whole(const struct vs_summary *summary)
 static void take_times(struct vs_summary *summary)
 {
     const struct vs_state *state = summary->state;
-    uint64_t start = meta_count(json_object_get(summary->clock, "start"), "monotonic_ns");
     uint64_t end = meta_count(summary->end, "at_ns");
-    bool has_events = state->counts.events != 0;
-    if (start == 0 || (has_events && start > state->first_time_ns))
-        start = state->first_time_ns;
     if (end < state->last_time_ns)
         end = state->last_time_ns;
-    summary->start_ns = start;
-    summary->duration_ns = end > start ? end - start : 0;
+    summary->start_ns = state->start_ns;
+    summary->duration_ns = end > state->start_ns ? end - state->start_ns : 0;
 }
 
 static int finish(struct vs_summary *summary)

@@ -74,7 +74,7 @@ static void draw(struct vs_timeline *timeline, const struct vs_state *state,
     struct vs_curve *curve = curve_of(timeline, device->device);
     if (curve == NULL)
         return;
-    size_t bucket = bucket_of(timeline, state->now_ns - state->first_time_ns);
+    size_t bucket = bucket_of(timeline, state->now_ns - state->start_ns);
     extend(curve, bucket);
     curve->now_allocated = device->layers[vs_device_top_layer(device)].live_bytes;
     curve->now_reserved = vs_device_reserved(device);
@@ -112,7 +112,9 @@ int vs_timeline_start(struct vs_timeline *timeline, struct vs_state *state, vs_t
 
 void vs_timeline_finish(struct vs_timeline *timeline, const struct vs_state *state)
 {
-    size_t bucket = bucket_of(timeline, state->now_ns - state->first_time_ns);
+    if (state->counts.events == 0)
+        return;
+    size_t bucket = bucket_of(timeline, state->now_ns - state->start_ns);
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
         if (timeline->curves[i] != NULL)
             extend(timeline->curves[i], bucket);

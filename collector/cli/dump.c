@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vramscope dump: the events of a trace, one a line, in their order. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "replay/format_size.h"
+#include "trace_argument.h"
+
+static const char help[] =
+    "usage: vramscope dump [--json] TRACE\n"
+    "\n"
+    "Prints every event, one a line: sequence, time since the first one, thread,\n"
+    "device, kind, outermost call, address, size, result. With --json one JSON object\n"
+    "a line with every field that is not zero; names instead of ids.\n"
+    "\n"
+    "Exit status: 0 done, 1 the trace could not be read, or not all of it.\n";
+
+struct dump {
+    const struct vs_reader *reader;
+    bool json;
+    uint64_t first_time_ns;
+    bool started;
+};
+
+static const char *name_of(const struct dump *dump, uint32_t id)
+{
+    const char *name = id == 0 ? NULL : vs_reader_string(dump->reader, id);
+    return name == NULL ? "" : name;
+}
+
+static uint64_t elapsed(const struct dump *dump, uint64_t time_ns)
+{
+    return time_ns > dump->first_time_ns ? time_ns - dump->first_time_ns : 0;
+}
+
+static bool names_text(const struct vs_event *event)
+{
+    return event->kind == VS_KIND_MARK || event->kind == VS_KIND_PHASE_BEGIN;
+}
+
+/* The call; for a loss, the kind of what was lost. */
+static const char *label_of(const struct dump *dump, const struct vs_event *event)
+{
+    if (event->kind == VS_KIND_LOSS)
+        return vs_kind_name(event->label);
+    if (names_text(event))
+        return name_of(dump, (uint32_t)event->extra[0]);
+    return name_of(dump, event->label != 0 ? event->label : event->call);
+}
+
+static void print_result(const struct dump *dump, const struct vs_event *event)
+{
+    char buffer[32];
+    if (event->result != 0)
+        printf("  %s", vs_cuda_error_name(name_of(dump, event->label != 0 ? event->label : event->call),
+                                          event->result, buffer, sizeof(buffer)));
+}
+
+static void print_line(const struct dump *dump, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    uint64_t time = elapsed(dump, event->time_ns);
+    printf("%8" PRIu64 " %6" PRIu64 ".%09" PRIu64 " %7" PRIu32 " ", sequenced->sequence,
+           time / UINT64_C(1000000000), time % UINT64_C(1000000000), sequenced->thread);
+    if (event->device >= 0)
+        printf("%3d", event->device);
+    else
+        fputs("  -", stdout);
+    printf(" %-18s %-28s", vs_kind_name(event->kind), label_of(dump, event));
+    if (event->address != 0)
+        printf(" 0x%012" PRIx64, event->address);
+    if (event->size != 0)
+        printf(" %" PRIu64, event->size);
+    if (event->handle != 0)
+        printf(" handle=0x%" PRIx64, event->handle);
+    if (event->free_bytes != VS_FREE_UNKNOWN)
+        printf(" free=%" PRIu64, event->free_bytes);
+    print_result(dump, event);
+    putchar('\n');
+}
+
+static void set_number(json_t *object, const char *name, uint64_t value)
+{
+    if (value != 0)
+        json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+static void set_text(json_t *object, const char *name, const char *text)
+{
+    if (text != NULL && text[0] != 0)
+        json_object_set_new(object, name, json_string(text));
+}
+
+static json_t *flags_of(const struct vs_event *event)
+{
+    static const char *const names[] = {"managed",      "capturing",    "runtime",
+                                        "nested",       "intent",       "real_missing",
+                                        "free_sampled", "pinned_portable"};
+    json_t *list = json_array();
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (event->flags & (1U << i))
+            json_array_append_new(list, json_string(names[i]));
+    return list;
+}
+
+static void set_names(const struct dump *dump, const struct vs_event *event, json_t *object)
+{
+    set_text(object, "call", name_of(dump, event->call));
+    set_text(object, "label", label_of(dump, event));
+    const struct vs_module_def *module =
+        event->module == 0 ? NULL : vs_reader_module(dump->reader, event->module);
+    set_text(object, "module", module == NULL ? NULL : module->path);
+    if (event->flags != 0)
+        json_object_set_new(object, "flags", flags_of(event));
+    if (event->result == 0)
+        return;
+    char buffer[32];
+    json_object_set_new(object, "result", json_integer(event->result));
+    set_text(object, "error",
+             vs_cuda_error_name(name_of(dump, event->label != 0 ? event->label : event->call),
+                                event->result, buffer, sizeof(buffer)));
+}
+
+static void print_json(const struct dump *dump, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    json_t *object = json_object();
+    json_object_set_new(object, "sequence", json_integer((json_int_t)sequenced->sequence));
+    json_object_set_new(object, "time_ns", json_integer((json_int_t)event->time_ns));
+    json_object_set_new(object, "thread", json_integer(sequenced->thread));
+    json_object_set_new(object, "kind", json_string(vs_kind_name(event->kind)));
+    if (event->device >= 0)
+        json_object_set_new(object, "device", json_integer(event->device));
+    set_names(dump, event, object);
+    set_number(object, "address", event->address);
+    set_number(object, "size", event->size);
+    set_number(object, "stream", event->stream);
+    set_number(object, "context", event->context);
+    set_number(object, "pool", event->pool);
+    set_number(object, "handle", event->handle);
+    set_number(object, "extra0", event->extra[0]);
+    set_number(object, "extra1", event->extra[1]);
+    if (event->free_bytes != VS_FREE_UNKNOWN)
+        json_object_set_new(object, "free_bytes", json_integer((json_int_t)event->free_bytes));
+    set_number(object, "duration_ns", event->duration_ns);
+    set_number(object, "stack", event->stack);
+    json_dumpf(object, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(object);
+}
+
+static int print_events(struct dump *dump, struct vs_reader *reader)
+{
+    struct vs_sequenced_event event;
+    int got;
+    while ((got = vs_reader_next(reader, &event)) == 1 && !ferror(stdout)) {
+        if (!dump->started)
+            dump->first_time_ns = event.event.time_ns;
+        dump->started = true;
+        if (dump->json)
+            print_json(dump, &event);
+        else
+            print_line(dump, &event);
+    }
+    return got < 0 ? got : 0;
+}
+
+int cmd_dump(int argc, char **argv)
+{
+    struct dump dump = {0};
+    const char *path;
+    const struct option_rule rules[] = {{"--json", &dump.json, NULL}};
+    int status = parse_arguments(argc, argv, help, rules, 1, &path);
+    if (status >= 0)
+        return status;
+    struct vs_reader *reader = NULL;
+    struct vs_error error = {{0}};
+    if (vs_reader_open(path, &reader, &error) != 0) {
+        fprintf(stderr, "vramscope: %s\n", error.text);
+        return CMD_FAILED;
+    }
+    dump.reader = reader;
+    int result = print_events(&dump, reader);
+    status = finish_output(CMD_DONE);
+    if (status == CMD_DONE && tell_damage(path, vs_reader_status(reader), result))
+        status = CMD_FAILED;
+    vs_reader_close(reader);
+    return status;
+}

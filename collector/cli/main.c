@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vramscope: the command people type. The sub-commands are one table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+static const struct command commands[] = {
+    {"run", cmd_run, "run a program and record its device memory"},
+    {"report", cmd_report, "how much at the peak, whose, when, how it ended, what was lost"},
+    {"timeline", cmd_timeline, "the curves: CSV, JSON, or drawn in the terminal"},
+    {"dump", cmd_dump, "the events, one a line"},
+    {"verify", cmd_verify, "check a trace: integrity and invariants"},
+    {"doctor", cmd_doctor, "which hooks take effect here, and why not"},
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: vramscope COMMAND [OPTION …] [ARGUMENT …]\n"
+          "\n"
+          "Where did the GPU memory go? Records every device-memory event of a program\n"
+          "and reads off the peak, the owners and the cause of an out-of-memory.\n"
+          "\n",
+          out);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].summary);
+    fputs("\n"
+          "`vramscope COMMAND --help` says more. Exit status: 0 done, 1 could not or found a\n"
+          "fault, 2 usage.\n",
+          out);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (name == NULL) {
+        print_usage(stderr);
+        return CMD_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_usage(stdout);
+        return CMD_DONE;
+    }
+    if (strcmp(name, "--version") == 0) {
+        puts("vramscope " VS_VERSION);
+        return CMD_DONE;
+    }
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "vramscope: no command '%s'; `vramscope --help` lists them\n", name);
+    return CMD_USAGE;
+}

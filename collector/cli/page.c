@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers, bars and emphasis of the text pages. */
+#include "page.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct page page_open(FILE *out)
+{
+    const char *term = getenv("TERM");
+    bool rich = isatty(fileno(out)) && getenv("NO_COLOR") == NULL && term != NULL &&
+                strcmp(term, "dumb") != 0;
+    return (struct page){out, rich};
+}
+
+const char *page_bold(const struct page *page)
+{
+    return page->rich ? "\033[1m" : "";
+}
+
+const char *page_alarm(const struct page *page)
+{
+    return page->rich ? "\033[1;31m" : "";
+}
+
+const char *page_plain(const struct page *page)
+{
+    return page->rich ? "\033[0m" : "";
+}
+
+struct page_text page_bar(const struct page *page, int64_t part, int64_t whole)
+{
+    struct page_text bar = {{0}};
+    if (whole <= 0 || part <= 0)
+        return bar;
+    double share = (double)part / (double)whole;
+    int columns = (int)((share > 1 ? 1 : share) * PAGE_BAR + 0.5);
+    for (int i = 0; i < columns; i++)
+        strcat(bar.text, page->rich ? "█" : "#");
+    return bar;
+}
+
+struct page_text page_count(uint64_t number)
+{
+    char digits[24];
+    struct page_text out;
+    int length = snprintf(digits, sizeof(digits), "%" PRIu64, number);
+    size_t at = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            out.text[at++] = ',';
+        out.text[at++] = digits[i];
+    }
+    out.text[at] = 0;
+    return out;
+}
+
+struct page_text page_fit(const char *text, size_t columns)
+{
+    struct page_text out;
+    size_t length = strlen(text);
+    if (columns > sizeof(out.text) - 8)
+        columns = sizeof(out.text) - 8;
+    if (length <= columns)
+        snprintf(out.text, sizeof(out.text), "%s", text);
+    else
+        snprintf(out.text, sizeof(out.text), "...%s", text + length - columns + 3);
+    return out;
+}
