@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vramscope run: traces a command and everything it starts. It sets the
+ * environment, runs the command as its child, waits until the command's trace is
+ * whole, says in one line what there is to look at, and ends as the command did.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "run_child.h"
+#include "run_preload.h"
+#include "run_traces.h"
+
+static const char usage_text[] =
+    "usage: vramscope run [OPTION]… -- COMMAND [ARGUMENT]…\n"
+    "Traces the device memory of a command and of every process that it starts.\n"
+    "\n"
+    "  -o, --output PATTERN    file name pattern, or a folder (ends in /): %e executable, %p pid,\n"
+    "                          %h host, %r rank, %t start time, %% a percent sign\n"
+    "      --stacks KINDS      native,python (default), native, python or none\n"
+    "      --depth N           frames kept per kind (64)\n"
+    "      --ring SIZE         size of the ring (16M)\n"
+    "      --ring-at PLACE     memory (default) or file\n"
+    "      --when-full WHAT    wait (default) or drop\n"
+    "      --flush-ms N        longest time an event stays only in memory (250)\n"
+    "      --exit-wait-ms N    longest wait at the program's end (500)\n"
+    "      --time-ns N         resolution of the times kept (1)\n"
+    "      --keep SIZE         bound on the trace's size: the oldest events go first\n"
+    "      --only GLOBS        trace only programs whose name matches\n"
+    "      --private           hash host and paths outside site-packages while recording\n"
+    "      --log LEVEL         error, warn (default), info or debug\n"
+    "      --help              this text\n"
+    "\n"
+    "The exit status is the command's own; 127 when it is not found, 126 when it cannot be run.\n";
+
+enum value_kind { VALUE_TEXT, VALUE_COUNT, VALUE_SIZE, VALUE_WORD, VALUE_NONE };
+
+/* One option and the variable that carries it to the shim and the collector. */
+struct run_option {
+    const char *name;
+    const char *variable;
+    enum value_kind kind;
+    const char *words; /* of VALUE_WORD, blank-separated */
+};
+
+static const struct run_option run_options[] = {
+    {"output", "VRAMSCOPE_OUTPUT", VALUE_TEXT, NULL},
+    {"stacks", "VRAMSCOPE_STACKS", VALUE_WORD, "native,python python,native native python none"},
+    {"depth", "VRAMSCOPE_DEPTH", VALUE_COUNT, NULL},
+    {"ring", "VRAMSCOPE_RING", VALUE_SIZE, NULL},
+    {"ring-at", "VRAMSCOPE_RING_AT", VALUE_WORD, "memory file"},
+    {"when-full", "VRAMSCOPE_WHEN_FULL", VALUE_WORD, "wait drop"},
+    {"flush-ms", "VRAMSCOPE_FLUSH_MS", VALUE_COUNT, NULL},
+    {"exit-wait-ms", "VRAMSCOPE_EXIT_WAIT_MS", VALUE_COUNT, NULL},
+    {"time-ns", "VRAMSCOPE_TIME_NS", VALUE_COUNT, NULL},
+    {"keep", "VRAMSCOPE_KEEP", VALUE_SIZE, NULL},
+    {"only", "VRAMSCOPE_ONLY", VALUE_TEXT, NULL},
+    {"private", "VRAMSCOPE_PRIVATE", VALUE_NONE, NULL},
+    {"log", "VRAMSCOPE_LOG", VALUE_WORD, "error warn info debug"},
+};
+#define OPTION_COUNT (sizeof run_options / sizeof run_options[0])
+
+enum { LETTER_OUTPUT = 'o', LETTER_HELP = 'h', FIRST_LONG = 256 };
+
+static int fail(const char *what, const char *which, int error)
+{
+    fprintf(stderr, "vramscope run: %s %s: %s\n", what, which, strerror(-error));
+    return CMD_FAILED;
+}
+
+/* ---- options ---------------------------------------------------------------------- */
+
+static bool is_word(const char *words, const char *value)
+{
+    size_t bytes = strlen(value);
+    for (const char *at = words; bytes && at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncmp(at, value, bytes) == 0 && (at[bytes] == 0 || at[bytes] == ' '))
+            return true;
+    }
+    return false;
+}
+
+static bool is_amount(const char *value, bool with_unit)
+{
+    size_t digits = strspn(value, "0123456789");
+    const char *unit = value + digits;
+    if (digits == 0)
+        return false;
+    if (with_unit && *unit && strchr("KMGTkmgt", *unit))
+        unit++;
+    return *unit == 0 || (with_unit && (strcmp(unit, "iB") == 0 || strcmp(unit, "B") == 0));
+}
+
+static bool value_fits(const struct run_option *option, const char *value)
+{
+    switch (option->kind) {
+    case VALUE_COUNT:
+        return is_amount(value, false);
+    case VALUE_SIZE:
+        return is_amount(value, true);
+    case VALUE_WORD:
+        return is_word(option->words, value);
+    case VALUE_TEXT:
+    case VALUE_NONE:
+    default:
+        return *value != 0;
+    }
+}
+
+static int set_option(const struct run_option *option, const char *value)
+{
+    if (option->kind == VALUE_NONE)
+        value = "1";
+    if (!value_fits(option, value)) {
+        fprintf(stderr, "vramscope run: --%s does not take '%s'%s%s\n", option->name, value,
+                option->words ? ": give one of " : "", option->words ? option->words : "");
+        return CMD_USAGE;
+    }
+    return setenv(option->variable, value, 1) < 0 ? fail("cannot set", option->variable, -errno)
+                                                  : CMD_DONE;
+}
+
+static void long_options(struct option out[OPTION_COUNT + 2])
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        out[i] =
+            (struct option){run_options[i].name,
+                            run_options[i].kind == VALUE_NONE ? no_argument : required_argument,
+                            NULL, FIRST_LONG + (int)i};
+    out[OPTION_COUNT] = (struct option){"help", no_argument, NULL, LETTER_HELP};
+    out[OPTION_COUNT + 1] = (struct option){NULL, 0, NULL, 0};
+}
+
+/* Returns CMD_DONE with optind at the command, or the status to end with. `help`: was asked for. */
+static int read_options(int argc, char **argv, bool *help)
+{
+    struct option known[OPTION_COUNT + 2];
+    int status = CMD_DONE;
+    long_options(known);
+    optind = 1;
+    for (int letter;
+         status == CMD_DONE && (letter = getopt_long(argc, argv, "+o:", known, NULL)) != -1;) {
+        if (letter == LETTER_HELP) {
+            *help = true;
+            return CMD_DONE;
+        }
+        if (letter == LETTER_OUTPUT)
+            status = set_option(&run_options[0], optarg);
+        else if (letter >= FIRST_LONG)
+            status = set_option(&run_options[letter - FIRST_LONG], optarg);
+        else
+            status = CMD_USAGE;
+    }
+    return status;
+}
+
+/* ---- environment ------------------------------------------------------------------- */
+
+/* Absolute, so that processes that change directory write to the same place; a folder ends in '/'.
+ */
+static int set_output(void)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    struct stat what;
+    const char *given = getenv("VRAMSCOPE_OUTPUT");
+    if (!getcwd(folder, sizeof folder))
+        return -errno;
+    int bytes = !given || !*given ? snprintf(path, sizeof path, "%s/", folder)
+                : *given == '/'   ? snprintf(path, sizeof path, "%s", given)
+                                  : snprintf(path, sizeof path, "%s/%s", folder, given);
+    if (bytes >= (int)sizeof path - 1)
+        return -ENAMETOOLONG;
+    if (path[bytes - 1] != '/' && stat(path, &what) == 0 && S_ISDIR(what.st_mode))
+        memcpy(path + bytes, "/", 2);
+    return setenv("VRAMSCOPE_OUTPUT", path, 1) < 0 ? -errno : 0;
+}
+
+static int set_preload(void)
+{
+    char shim[PATH_MAX];
+    int error = run_find_shim(shim, sizeof shim);
+    if (error < 0) {
+        fprintf(stderr, "vramscope run: " RUN_SHIM_NAME " is not beside this vramscope (../lib): "
+                        "build or install it again\n");
+        return CMD_FAILED;
+    }
+    const char *existing = getenv("LD_PRELOAD");
+    size_t room = strlen(shim) + (existing ? strlen(existing) : 0) + 2;
+    char *value = malloc(room);
+    error = value ? run_preload_value(shim, existing, value, room) : -ENOMEM;
+    if (error == 0 && setenv("LD_PRELOAD", value, 1) < 0)
+        error = -errno;
+    free(value);
+    if (error == -EINVAL)
+        fprintf(stderr,
+                "vramscope run: LD_PRELOAD cannot hold a path with a blank or a colon: "
+                "move %s elsewhere\n",
+                shim);
+    else if (error < 0)
+        return fail("cannot preload", shim, error);
+    return error < 0 ? CMD_FAILED : CMD_DONE;
+}
+
+static bool wants_only_errors(void)
+{
+    const char *level = getenv("VRAMSCOPE_LOG");
+    return level && strcmp(level, "error") == 0;
+}
+
+/* ---- the run ------------------------------------------------------------------------- */
+
+static void look_for_dropped(void *context, pid_t pid)
+{
+    struct run_dropped *dropped = context;
+    if (!dropped->pid)
+        run_find_dropped(pid, dropped);
+}
+
+static int say_not_started(const char *command, int error)
+{
+    fprintf(stderr, "vramscope run: cannot run %s: %s\n", command, strerror(-error));
+    return error == -ENOENT ? RUN_NOT_FOUND : RUN_NOT_EXECUTABLE;
+}
+
+static void say_what_there_is(const struct run_traces *traces, const char *command,
+                              const struct run_dropped *dropped, bool finished)
+{
+    char line[2 * PATH_MAX];
+    if (wants_only_errors())
+        return;
+    run_traces_describe(traces, command, dropped, line, sizeof line);
+    fprintf(stderr, "vramscope: %s%s\n", line,
+            finished ? "" : " (its collector makes no progress; it was not waited for)");
+}
+
+static int run_command(char **command)
+{
+    struct run_traces traces;
+    struct run_dropped dropped = {.pid = 0};
+    char why[PATH_MAX + 128];
+    pid_t pid;
+    int error = run_traces_open(&traces);
+    if (error < 0)
+        return fail("cannot make", traces.folder, error);
+    if (run_cannot_preload(command[0], why, sizeof why) && !wants_only_errors())
+        fprintf(stderr, "vramscope: warning: it will not be traced: %s\n", why);
+    error = run_child(command, &pid, look_for_dropped, &dropped);
+    if (error < 0) {
+        run_traces_close(&traces);
+        return say_not_started(command[0], error);
+    }
+    bool finished = run_traces_wait(&traces, pid);
+    int status = run_child_reap(pid);
+    say_what_there_is(&traces, command[0], &dropped, finished);
+    run_traces_close(&traces);
+    run_child_end_like(status);
+}
+
+int cmd_run(int argc, char **argv)
+{
+    bool help = false;
+    int status = read_options(argc, argv, &help);
+    if (help) {
+        fputs(usage_text, stdout);
+        return CMD_DONE;
+    }
+    if (status == CMD_DONE && optind >= argc) {
+        fputs("vramscope run: no command given: vramscope run -- COMMAND\n", stderr);
+        return CMD_USAGE;
+    }
+    if (status != CMD_DONE)
+        return status;
+    int error = set_output();
+    if (error < 0)
+        return fail("cannot use", "VRAMSCOPE_OUTPUT", error);
+    status = set_preload();
+    return status == CMD_DONE ? run_command(argv + optind) : status;
+}
