@@ -102,7 +102,7 @@ static void tell_run(struct collect *collect)
     struct rundir_outcome *outcome = &collect->outcome;
     if (collect->run_fd < 0)
         return;
-    outcome->bytes = output_bytes(&collect->output);
+    outcome->bytes = collect->output.bytes;
     outcome->events = collect->output.events;
     outcome->lost = collect->loss.all.events;
     outcome->torn = collect->drain.torn_records;
@@ -388,7 +388,6 @@ static void finish(struct collect *collect)
     output_meta(&collect->output, "process", process_title_end_json(collect->title));
     write_end(collect, &end);
     flush(collect, now_ns());
-    tell_run(collect); /* the size, before the output forgets it */
     finish_outcome(collect, &end);
     output_close(&collect->output, collect->outcome.complete);
 }
@@ -501,7 +500,8 @@ static void write_start(struct collect *collect, const char *const *environment)
                                    collect->options.hide));
     output_meta(&collect->output, "clock",
                 process_clock_start_json(collect->drain.header, collect->options.resolution_ns));
-    snprintf(collect->outcome.path, sizeof collect->outcome.path, "%s", collect->output.path);
+    if (collect->output.error == 0)
+        snprintf(collect->outcome.path, sizeof collect->outcome.path, "%s", collect->output.path);
     collect->pending = true;
 }
 

@@ -12,7 +12,7 @@
 
 #include "name.h"
 
-#define CHUNK_EVENTS 16384U
+#define CHUNK_EVENTS 4096U
 #define ZSTD_LEVEL 3
 #define ALTERNATIVES_MAX 100000U
 
@@ -150,11 +150,8 @@ void output_flush(struct output *output)
 {
     if (can_write(output))
         note(output, vs_writer_flush(output->writer));
-}
-
-uint64_t output_bytes(const struct output *output)
-{
-    return output->writer ? vs_writer_bytes(output->writer) : 0;
+    if (output->writer)
+        output->bytes = vs_writer_bytes(output->writer);
 }
 
 void output_close(struct output *output, bool complete)
@@ -169,5 +166,5 @@ void output_close(struct output *output, bool complete)
 
 void output_describe_error(const struct output *output, struct vs_error *error)
 {
-    describe(output->error, output->path, output_bytes(output), error);
+    describe(output->error, output->path, output->bytes, error);
 }

@@ -21,6 +21,7 @@ struct output {
     struct vs_writer *writer;
     int error; /* 0, or the negative errno value that ended writing */
     char path[PATH_MAX];
+    uint64_t bytes;            /* in the file, as of the last flush */
     uint64_t events;           /* handed to the writer */
     uint64_t discarded_events; /* met after the error */
 };
@@ -43,7 +44,6 @@ void output_stack(struct output *output, const struct vs_stack_def *stack);
 void output_meta(struct output *output, const char *name, json_t *object);
 
 void output_flush(struct output *output);
-uint64_t output_bytes(const struct output *output);
 void output_close(struct output *output, bool complete);
 
 /* One line about output->error: what, which file, what to do. */
