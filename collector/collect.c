@@ -100,26 +100,30 @@ static void watch_device(void *context, int device, const uint8_t uuid[16])
 static void tell_run(struct collect *collect)
 {
     struct rundir_outcome *outcome = &collect->outcome;
-    if (collect->run_fd < 0)
-        return;
     outcome->bytes = collect->output.bytes;
     outcome->events = collect->output.events;
     outcome->lost = collect->loss.all.events;
     outcome->torn = collect->drain.torn_records;
-    rundir_tell(collect->run_fd, outcome);
+    rundir_tell(&collect->report, outcome);
+}
+
+/* The shim prints it on the program's standard error. */
+static void tell_program(struct collect *collect, const struct vs_error *error)
+{
+    struct vs_ring_header *header = collect->drain.header;
+    snprintf(header->collector_message, sizeof header->collector_message, "%.*s",
+             (int)sizeof header->collector_message - 1, error->text);
+    /* Release: whoever sees the counter move sees the text. */
+    atomic_fetch_add_explicit(&header->collector_messages, 1, memory_order_release);
 }
 
 /* Says once that nothing can be written: to the program's side of the ring, and to `vramscope run`.
  */
 static void tell_failure(struct collect *collect, const struct vs_error *error)
 {
-    struct vs_ring_header *header = collect->drain.header;
     collect->failure_told = true;
-    snprintf(header->collector_message, sizeof header->collector_message, "%.*s",
-             (int)sizeof header->collector_message - 1, error->text);
-    /* Release: whoever sees the counter move sees the text. */
-    atomic_fetch_add_explicit(&header->collector_messages, 1, memory_order_release);
-    atomic_store(&header->collector_state, VS_COLLECTOR_FAILED);
+    tell_program(collect, error);
+    atomic_store(&collect->drain.header->collector_state, VS_COLLECTOR_FAILED);
     snprintf(collect->outcome.warning, sizeof collect->outcome.warning, "%s", error->text);
     tell_run(collect);
 }
@@ -404,6 +408,7 @@ static void leave(struct collect *collect)
     note_drained(collect);
     collect->outcome.finished = true;
     tell_run(collect);
+    rundir_leave(&collect->report);
 }
 
 void collect_run(struct collect *collect)
@@ -484,13 +489,22 @@ static void rename_ring(struct collect *collect)
         memcpy(collect->ring_path, path, sizeof path);
 }
 
+/* What was asked for and is not done must be said. */
+static void tell_unsupported(struct collect *collect)
+{
+    static const struct vs_error no_bound = {
+        "VRAMSCOPE_KEEP is not supported by this version: the whole trace is kept"};
+    if (collect->options.keep_wanted && collect->output.error == 0)
+        tell_program(collect, &no_bound);
+}
+
 static void announce_to_run(struct collect *collect)
 {
-    collect->run_fd = -1;
+    collect->report.fd = -1;
     collect->outcome.pid = collect->drain.header->pid;
     collect->outcome.exit_code = collect->outcome.signal = END_NUMBER_UNKNOWN;
     if (collect->options.run_dir && collect->options.run_dir[0] == '/')
-        collect->run_fd = rundir_announce(collect->options.run_dir, collect->outcome.pid);
+        rundir_announce(&collect->report, collect->options.run_dir, collect->outcome.pid);
 }
 
 static void write_start(struct collect *collect, const char *const *environment)
@@ -518,6 +532,7 @@ int collect_open(struct collect *collect, const struct options *options,
     allow_thread_questions(collect);
     open_output(collect, environment);
     rename_ring(collect);
+    tell_unsupported(collect);
     collect->records = (struct records){.output = &collect->output,
                                         .resolution_ns = options->resolution_ns,
                                         .hide = options->hide,

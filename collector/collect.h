@@ -30,7 +30,7 @@ struct collect {
     struct nvml *nvml;        /* NULL: no memory for it */
     char ring_path[PATH_MAX]; /* of a ring that is a file; empty: none */
 
-    int run_fd; /* our file in VRAMSCOPE_RUN_DIR, -1 without */
+    struct rundir_report report; /* our file in VRAMSCOPE_RUN_DIR */
     struct rundir_outcome outcome;
 
     struct drain_record record; /* the one in work */

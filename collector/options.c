@@ -65,6 +65,7 @@ int options_read(struct options *options, int argc, char **argv)
         number_variable("VRAMSCOPE_FLUSH_MS", 1, FLUSH_MS_MAX, FLUSH_MS_DEFAULT) * NS_PER_MS;
     options->resolution_ns = number_variable("VRAMSCOPE_TIME_NS", 1, RESOLUTION_NS_MAX, 1);
     options->hide = hide && strcmp(hide, "1") == 0;
+    options->keep_wanted = getenv("VRAMSCOPE_KEEP") != NULL;
     options->run_dir = getenv(RUNDIR_VARIABLE);
     return options->ring_fd < 0 || options->pid == 0 || !options->output ? -EINVAL : 0;
 }

@@ -15,7 +15,8 @@ struct options {
     const char *run_dir;   /* of `vramscope run`; NULL without */
     uint64_t flush_ns;
     uint64_t resolution_ns;
-    bool hide; /* VRAMSCOPE_PRIVATE=1 */
+    bool keep_wanted; /* VRAMSCOPE_KEEP is set */
+    bool hide;        /* VRAMSCOPE_PRIVATE=1 */
 };
 
 /*

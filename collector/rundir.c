@@ -12,28 +12,30 @@
 #include <unistd.h>
 
 #define FILES_PER_PID_MAX 10000U
+#define ABANDONED "abandoned"
 #define TEXT_BYTES (PATH_MAX + 1536U)
 
-int rundir_announce(const char *folder, uint32_t pid)
+int rundir_announce(struct rundir_report *report, const char *folder, uint32_t pid)
 {
-    char path[PATH_MAX];
+    report->fd = -1;
     for (unsigned n = 0; n < FILES_PER_PID_MAX; n++) {
-        int length = n ? snprintf(path, sizeof path, "%s/%u.%u" RUNDIR_SUFFIX, folder, pid, n)
-                       : snprintf(path, sizeof path, "%s/%u" RUNDIR_SUFFIX, folder, pid);
-        if (length < 0 || (size_t)length >= sizeof path)
+        char number[16] = "";
+        if (n)
+            snprintf(number, sizeof number, ".%u", n);
+        int length = snprintf(report->path, sizeof report->path, "%s/%u%s" RUNDIR_SUFFIX, folder,
+                              pid, number);
+        if (length < 0 || (size_t)length >= sizeof report->path)
             return -ENAMETOOLONG;
-        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd >= 0) {
-            flock(fd, LOCK_EX | LOCK_NB);
-            return fd;
-        }
+        report->fd = open(report->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (report->fd >= 0)
+            return flock(report->fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
         if (errno != EEXIST)
             return -errno;
     }
     return -EEXIST;
 }
 
-int rundir_tell(int fd, const struct rundir_outcome *outcome)
+int rundir_tell(const struct rundir_report *report, const struct rundir_outcome *outcome)
 {
     char text[TEXT_BYTES];
     int length = snprintf(
@@ -44,11 +46,45 @@ int rundir_tell(int fd, const struct rundir_outcome *outcome)
         outcome->pid, outcome->bytes, outcome->events, outcome->lost, outcome->torn,
         outcome->finished, outcome->complete, outcome->out_of_memory, outcome->ended,
         outcome->exit_code, outcome->signal, outcome->warning, outcome->path);
+    if (report->fd < 0)
+        return 0;
     if (length < 0 || (size_t)length >= sizeof text)
         return -ENAMETOOLONG;
-    if (pwrite(fd, text, (size_t)length, 0) != length || ftruncate(fd, length) < 0)
+    if (pwrite(report->fd, text, (size_t)length, 0) != length || ftruncate(report->fd, length) < 0)
         return -EIO;
     return 0;
+}
+
+static bool abandoned_path(const char *folder, size_t folder_bytes, char *out, size_t out_bytes)
+{
+    return snprintf(out, out_bytes, "%.*s/" ABANDONED, (int)folder_bytes, folder) < (int)out_bytes;
+}
+
+void rundir_abandon(const char *folder)
+{
+    char path[PATH_MAX];
+    if (!abandoned_path(folder, strlen(folder), path, sizeof path))
+        return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+void rundir_leave(struct rundir_report *report)
+{
+    char mark[PATH_MAX];
+    char *slash = report->fd < 0 ? NULL : strrchr(report->path, '/');
+    if (slash && abandoned_path(report->path, (size_t)(slash - report->path), mark, sizeof mark) &&
+        access(mark, F_OK) == 0) {
+        unlink(report->path);
+        unlink(mark);
+        *slash = 0;
+        if (rmdir(report->path) < 0)
+            rundir_abandon(report->path); /* not the last */
+    }
+    if (report->fd >= 0)
+        close(report->fd);
+    report->fd = -1;
 }
 
 static void take_line(char *line, struct rundir_outcome *out)

@@ -29,11 +29,26 @@ struct rundir_outcome {
     char path[PATH_MAX];   /* of the trace; empty when none could be made */
 };
 
-/* Makes and locks this collector's file. Returns its descriptor or a negative errno value. */
-int rundir_announce(const char *folder, uint32_t pid);
+struct rundir_report {
+    int fd;              /* -1: none */
+    char path[PATH_MAX]; /* of the report */
+};
 
-/* Writes the outcome over what the file says. Returns 0 or a negative errno value. */
-int rundir_tell(int fd, const struct rundir_outcome *outcome);
+/* Makes and locks this collector's report. Returns 0 or a negative errno value (then there is
+ * none). */
+int rundir_announce(struct rundir_report *report, const char *folder, uint32_t pid);
+
+/* Writes the outcome over what the report says; nothing without one. Returns 0 or a negative errno
+ * value. */
+int rundir_tell(const struct rundir_report *report, const struct rundir_outcome *outcome);
+
+/* Lets go of the report. When `vramscope run` has ended before, removes it, and the folder with the
+ * last. */
+void rundir_leave(struct rundir_report *report);
+
+/* Said by `vramscope run` when it ends before a collector: whoever leaves last removes the folder.
+ */
+void rundir_abandon(const char *folder);
 
 /* Reads a file of the folder. Returns 0 or a negative errno value; what is missing stays empty. */
 int rundir_read(const char *folder, const char *name, struct rundir_outcome *out);

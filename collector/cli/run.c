@@ -35,7 +35,7 @@ static const char usage_text[] =
     "      --flush-ms N        longest time an event stays only in memory (250)\n"
     "      --exit-wait-ms N    longest wait at the program's end (500)\n"
     "      --time-ns N         resolution of the times kept (1)\n"
-    "      --keep SIZE         bound on the trace's size: the oldest events go first\n"
+    "      --keep SIZE         bound on the trace's size (this version warns and keeps all)\n"
     "      --only GLOBS        trace only programs whose name matches\n"
     "      --private           hash host and paths outside site-packages while recording\n"
     "      --log LEVEL         error, warn (default), info or debug\n"
@@ -142,6 +142,15 @@ static void long_options(struct option out[OPTION_COUNT + 2])
     out[OPTION_COUNT + 1] = (struct option){NULL, 0, NULL, 0};
 }
 
+static int say_bad_option(char **argv)
+{
+    fprintf(stderr,
+            "vramscope run: %s: no such option, or its value is missing; "
+            "`vramscope run --help` lists them\n",
+            argv[optind - 1]);
+    return CMD_USAGE;
+}
+
 /* Returns CMD_DONE with optind at the command, or the status to end with. `help`: was asked for. */
 static int read_options(int argc, char **argv, bool *help)
 {
@@ -149,6 +158,7 @@ static int read_options(int argc, char **argv, bool *help)
     int status = CMD_DONE;
     long_options(known);
     optind = 1;
+    opterr = 0;
     for (int letter;
          status == CMD_DONE && (letter = getopt_long(argc, argv, "+o:", known, NULL)) != -1;) {
         if (letter == LETTER_HELP) {
@@ -160,7 +170,7 @@ static int read_options(int argc, char **argv, bool *help)
         else if (letter >= FIRST_LONG)
             status = set_option(&run_options[letter - FIRST_LONG], optarg);
         else
-            status = CMD_USAGE;
+            status = say_bad_option(argv);
     }
     return status;
 }

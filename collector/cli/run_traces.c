@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,30 +90,37 @@ void run_traces_close(struct run_traces *traces)
     if (!traces->ours)
         return;
     for_each_report(traces, remove_report, NULL);
-    rmdir(traces->folder); /* stays while a process that lives on is being traced */
+    if (rmdir(traces->folder) < 0)
+        rundir_abandon(traces->folder); /* a process that lives on is being traced */
 }
 
 /* ---- waiting ---------------------------------------------------------------------- */
 
 struct awaited {
-    pid_t pid;
-    unsigned reports, alive;
+    pid_t pid;         /* the command */
+    unsigned reports;  /* about it */
+    unsigned alive;    /* collectors whose process is dead: they are finishing */
     uint64_t progress; /* changes whenever a collector gets on */
 };
+
+/* What a living process's collector does takes as long as the process: only the dead ones' are
+ * awaited. */
+static bool is_dead(pid_t pid, pid_t command)
+{
+    return pid == command || (kill(pid, 0) < 0 && errno == ESRCH);
+}
 
 static void look_at_report(const struct run_traces *traces, const char *name, void *context)
 {
     struct awaited *awaited = context;
     struct rundir_outcome outcome;
     struct stat trace;
-    if (strtol(name, NULL, 10) != awaited->pid)
+    pid_t pid = (pid_t)strtol(name, NULL, 10);
+    awaited->reports += pid == awaited->pid;
+    if (!rundir_is_alive(traces->folder, name) || !is_dead(pid, awaited->pid) ||
+        rundir_read(traces->folder, name, &outcome) < 0)
         return;
-    awaited->reports++;
-    bool alive = rundir_is_alive(traces->folder, name);
-    if (rundir_read(traces->folder, name, &outcome) < 0)
-        return;
-    /* Not locked and not finished: it has just been made, or its collector was killed. */
-    awaited->alive += alive;
+    awaited->alive++;
     awaited->progress += outcome.events + outcome.bytes + outcome.finished;
     if (outcome.path[0] && stat(outcome.path, &trace) == 0)
         awaited->progress += (uint64_t)trace.st_size;
@@ -170,7 +178,7 @@ bool run_traces_wait(const struct run_traces *traces, pid_t pid)
         idle_looks = progress == last ? idle_looks + 1 : 0;
         last = progress;
         if (looks == SAY_AFTER_LOOKS && isatty(STDERR_FILENO))
-            fprintf(stderr, "vramscope: the trace of process %d is being finished\n", (int)pid);
+            fprintf(stderr, "vramscope: the trace of process %d is being finished …\n", (int)pid);
         if (idle_looks >= GIVE_UP_AFTER_LOOKS)
             return false;
         nanosleep(&pause, NULL);
@@ -196,7 +204,7 @@ static size_t folder_bytes(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-static void add_trace(struct summary *summary, const struct rundir_outcome *outcome)
+static void add_trace(struct summary *summary, const struct rundir_outcome *outcome, bool alive)
 {
     size_t bytes = folder_bytes(outcome->path);
     struct stat trace;
@@ -210,7 +218,7 @@ static void add_trace(struct summary *summary, const struct rundir_outcome *outc
     summary->path_is_out_of_memory |= outcome->out_of_memory;
     summary->traces++;
     summary->out_of_memory += outcome->out_of_memory;
-    summary->unfinished += !outcome->finished;
+    summary->unfinished += !outcome->finished && alive;
     summary->lossy += outcome->lost > 0;
     if (stat(outcome->path, &trace) == 0)
         summary->bytes += (uint64_t)trace.st_size;
@@ -225,7 +233,7 @@ static void summarize(const struct run_traces *traces, const char *name, void *c
     if (outcome.warning[0])
         snprintf(summary->warning, sizeof summary->warning, "%s", outcome.warning);
     if (outcome.path[0] && access(outcome.path, F_OK) == 0)
-        add_trace(summary, &outcome);
+        add_trace(summary, &outcome, rundir_is_alive(traces->folder, name));
 }
 
 /* A path that the shell takes as typed, quoted where it must be. */

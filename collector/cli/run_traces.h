@@ -28,9 +28,9 @@ struct run_traces {
 int run_traces_open(struct run_traces *traces);
 
 /*
- * Waits until the collectors of process `pid` (a zombie) have finished their
- * files, as long as they get on. On a terminal says after a second what it waits
- * for. True when they have; false when it gave up.
+ * Waits until the collectors of the command `pid` (a zombie) and of every other
+ * process that is dead have finished their files, as long as they get on. On a terminal says after
+ * a second what it waits for. True when they have; false when it gave up.
  */
 bool run_traces_wait(const struct run_traces *traces, pid_t pid);
 
