@@ -54,8 +54,9 @@ static void print_result(const struct dump *dump, const struct vs_event *event)
 {
     char buffer[32];
     if (event->result != 0)
-        printf("  %s", vs_cuda_error_name(name_of(dump, event->label != 0 ? event->label : event->call),
-                                          event->result, buffer, sizeof(buffer)));
+        printf("  %s",
+               vs_cuda_error_name(name_of(dump, event->label != 0 ? event->label : event->call),
+                                  event->result, buffer, sizeof(buffer)));
 }
 
 static void print_line(const struct dump *dump, const struct vs_sequenced_event *sequenced)
@@ -68,7 +69,9 @@ static void print_line(const struct dump *dump, const struct vs_sequenced_event 
         printf("%3d", event->device);
     else
         fputs("  -", stdout);
-    printf(" %-18s %-28s", vs_kind_name(event->kind), label_of(dump, event));
+    bool last = event->address == 0 && event->size == 0 && event->handle == 0 &&
+                event->free_bytes == VS_FREE_UNKNOWN && event->result == 0;
+    printf(" %-18s %-*s", vs_kind_name(event->kind), last ? 0 : 28, label_of(dump, event));
     if (event->address != 0)
         printf(" 0x%012" PRIx64, event->address);
     if (event->size != 0)
@@ -95,8 +98,8 @@ static void set_text(json_t *object, const char *name, const char *text)
 
 static json_t *flags_of(const struct vs_event *event)
 {
-    static const char *const names[] = {"managed",      "capturing",    "runtime",
-                                        "nested",       "intent",       "real_missing",
+    static const char *const names[] = {"managed",      "capturing",      "runtime",
+                                        "nested",       "intent",         "real_missing",
                                         "free_sampled", "pinned_portable"};
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -30,6 +30,28 @@ const char *page_plain(const struct page *page)
     return page->rich ? "\033[0m" : "";
 }
 
+/* Bytes of the first line: up to the last space that fits, or the whole word if it is too long. */
+static size_t line_length(const char *text, size_t room)
+{
+    size_t length = strlen(text);
+    if (length <= room)
+        return length;
+    size_t cut = room;
+    while (cut > 0 && text[cut] != ' ')
+        cut--;
+    return cut > 0 ? cut : strcspn(text, " ");
+}
+
+void page_wrap(const struct page *page, int indent, const char *text)
+{
+    while (*text != 0) {
+        size_t length = line_length(text, (size_t)(PAGE_WIDTH - indent));
+        fprintf(page->out, "%*s%.*s\n", indent, "", (int)length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+}
+
 struct page_text page_bar(const struct page *page, int64_t part, int64_t whole)
 {
     struct page_text bar = {{0}};

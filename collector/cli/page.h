@@ -29,6 +29,9 @@ struct page_text {
     char text[112];
 };
 
+/* Prints `text` indented, broken between words so that no line is longer than the page. */
+void page_wrap(const struct page *page, int indent, const char *text);
+
 /* A bar of up to PAGE_BAR columns for part/whole: blocks on a terminal, # else. */
 struct page_text page_bar(const struct page *page, int64_t part, int64_t whole);
 /* 1234567 → "1,234,567". */

@@ -24,11 +24,19 @@ static const char help[] =
 
 /* ---- shared by both forms ----------------------------------------------------------- */
 
+const char *report_owner_title(const struct vs_summary *summary, uint16_t owner)
+{
+    const char *name = vs_state_owner_name(summary->state, owner);
+    return strncmp(name, "libc10_", 7) == 0 ? "PyTorch" : name;
+}
+
 const char *report_framework_name(const struct vs_summary *summary,
                                   const struct vs_device_state *device)
 {
-    const char *owner = vs_state_owner_name(summary->state, device->framework_owner);
-    return strncmp(owner, "libc10", 6) == 0 ? "PyTorch" : "the framework";
+    const struct vs_owner *owner = &summary->state->owners[device->framework_owner];
+    return device->framework_owner < summary->state->owner_count && owner->framework
+               ? report_owner_title(summary, device->framework_owner)
+               : "the framework";
 }
 
 const char *report_layer_name(unsigned layer)
@@ -39,10 +47,8 @@ const char *report_layer_name(unsigned layer)
 const char *report_implicit_name(unsigned which)
 {
     static const char *const names[VS_IMPLICITS] = {
-        [VS_IMPLICIT_CONTEXT] = "context",
-        [VS_IMPLICIT_MODULES] = "modules",
-        [VS_IMPLICIT_GRAPHS] = "graphs",
-        [VS_IMPLICIT_LOCAL_MEMORY] = "local_memory",
+        [VS_IMPLICIT_CONTEXT] = "context", [VS_IMPLICIT_MODULES] = "modules",
+        [VS_IMPLICIT_GRAPHS] = "graphs",   [VS_IMPLICIT_LOCAL_MEMORY] = "local_memory",
         [VS_IMPLICIT_OTHER] = "other",
     };
     return names[which];
@@ -145,8 +151,7 @@ static struct report_other describe(const char *path, const struct vs_summary *s
     const json_t *rank = json_object_get(summary->process, "rank");
     if (json_is_integer(rank))
         other.rank = json_integer_value(rank);
-    other.ended_badly =
-        vs_summary_ended_badly(summary) || vs_summary_fatal_oom(summary) != NULL;
+    other.ended_badly = vs_summary_ended_badly(summary) || vs_summary_fatal_oom(summary) != NULL;
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++) {
         const struct vs_device_state *device = summary->state->devices[i];
         if (device == NULL)

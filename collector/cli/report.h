@@ -25,7 +25,9 @@ void report_print(FILE *out, const struct vs_summary *summary, const struct repo
 /* New reference; NULL without memory. The fields are those of "vramscope-report/1". */
 json_t *report_json(const struct vs_summary *summary, const struct report_others *others);
 
-/* Name of a device's framework for people: "PyTorch". */
+/* Name of an owner for people: "PyTorch" for its allocator's library. */
+const char *report_owner_title(const struct vs_summary *summary, uint16_t owner);
+/* The same of a device's framework. */
 const char *report_framework_name(const struct vs_summary *summary,
                                   const struct vs_device_state *device);
 const char *report_layer_name(unsigned layer);

@@ -59,18 +59,21 @@ static void print_cause(const struct page *page, const struct vs_summary *summar
 {
     const struct vs_oom *oom = vs_summary_fatal_oom(summary);
     if (oom != NULL) {
-        fprintf(page->out, "         out of memory at %s: %s of %s on ", when(summary, oom->time_ns).text,
-                vs_state_string(summary->state, oom->label), size((int64_t)oom->requested).text);
+        fprintf(page->out, "         out of memory at %s: %s of %s on ",
+                when(summary, oom->time_ns).text, vs_state_string(summary->state, oom->label),
+                size((int64_t)oom->requested).text);
         if (oom->device >= 0)
             fprintf(page->out, "GPU %d\n", oom->device);
         else
             fputs("an unknown device\n", page->out);
-        fprintf(page->out, "         %s: %s\n", vs_oom_class_name(oom->class), oom->why);
+        char verdict[400];
+        snprintf(verdict, sizeof(verdict), "%s: %s", vs_oom_class_name(oom->class), oom->why);
+        page_wrap(page, 9, verdict);
     } else if (summary->failures.count > 0) {
         const struct vs_failure *last = &summary->failures.items[summary->failures.last];
         char buffer[32];
-        fprintf(page->out, "         last failure at %s: %s: %s\n", when(summary, last->last_ns).text,
-                vs_state_string(summary->state, last->label),
+        fprintf(page->out, "         last failure at %s: %s: %s\n",
+                when(summary, last->last_ns).text, vs_state_string(summary->state, last->label),
                 report_error_name(summary, last->label, last->result, buffer, sizeof(buffer)));
     }
 }
@@ -115,7 +118,8 @@ static void print_losses(const struct page *page, const struct vs_summary *summa
         fprintf(page->out, "; the file is %s", status->truncated ? "cut off" : "damaged");
     if (status->sequence_gaps != 0)
         fprintf(page->out, "; %s holes in the file", page_count(status->sequence_gaps).text);
-    fputs("\n         figures after a loss are uncertain where it matters\n", page->out);
+    fputs("\n         what the lost events moved is uncertain; a framework's own totals are not\n",
+          page->out);
 }
 
 /* ---- a device -------------------------------------------------------------------------------- */
@@ -135,7 +139,8 @@ static void print_peak(const struct page *page, const struct vs_summary *summary
         fprintf(page->out, "; %s of the device used%s", size(device->used_peak).text,
                 device->used_peak_is_measured ? "" : " (estimate)");
     fputc('\n', page->out);
-    fprintf(page->out, "  %s  %s", summary->complete ? "end  " : "cut  ", size(top->live_bytes).text);
+    fprintf(page->out, "  %s  %s", summary->complete ? "end  " : "cut  ",
+            size(top->live_bytes).text);
     fprintf(page->out, " %s", device->framework_seen ? "allocated" : "asked for");
     if (device->framework_seen)
         fprintf(page->out, "; %s reserved", size(vs_device_reserved(device)).text);
@@ -209,7 +214,8 @@ static void print_bands(const struct page *page, const struct vs_summary *summar
     print_band(page, "other processes", bands->other_process, whole);
     print_band(page, "unexplained", bands->unexplained, whole);
     if (bands->unbacked != 0)
-        fprintf(page->out, "    reserved without memory behind it: %s\n", size(bands->unbacked).text);
+        fprintf(page->out, "    reserved without memory behind it: %s\n",
+                size(bands->unbacked).text);
     if (bands->implicit_uncertainty != 0)
         fprintf(page->out, "    by difference is uncertain by up to %s (other processes)\n",
                 size(bands->implicit_uncertainty).text);
@@ -243,7 +249,8 @@ static bool is_used(const struct vs_device_state *device)
                               device->layers[VS_LAYER_DRIVER].peak_bytes != 0);
 }
 
-/* ---- whose ------------------------------------------------------------------------------------- */
+/* ---- whose -------------------------------------------------------------------------------------
+ */
 
 struct ranked_site {
     const struct vs_site *site;
@@ -269,7 +276,7 @@ static void describe_site(const struct vs_summary *summary, const struct vs_site
     else if (site->kind == VS_SITE_UNCERTAIN)
         snprintf(out, room, "not accounted for by calls (lost, or not yet freed by the driver)");
     else if (site->layer == VS_LAYER_FRAMEWORK)
-        snprintf(out, room, "blocks of %s", vs_state_owner_name(summary->state, site->owner));
+        snprintf(out, room, "blocks of %s", report_owner_title(summary, site->owner));
     else
         snprintf(out, room, "%s by %s%s", call[0] != 0 ? call : "unknown call",
                  vs_state_owner_name(summary->state, site->owner),
@@ -283,11 +290,11 @@ static void print_site(const struct page *page, const struct vs_summary *summary
     describe_site(summary, ranked->site, what, sizeof(what));
     if (ranked->site->device >= 0)
         snprintf(place, sizeof(place), "%4d", ranked->site->device);
-    fprintf(page->out, "  %-9s %s %10s %9s %10s  %.48s\n", report_layer_name(ranked->site->layer),
-            place, size(ranked->stats->peak_bytes).text,
-            page_count((uint64_t)(ranked->stats->peak_count > 0 ? ranked->stats->peak_count : 0))
-                .text,
-            size(ranked->stats->live_bytes).text, what);
+    fprintf(
+        page->out, "  %-9s %s %10s %9s %10s  %.48s\n", report_layer_name(ranked->site->layer),
+        place, size(ranked->stats->peak_bytes).text,
+        page_count((uint64_t)(ranked->stats->peak_count > 0 ? ranked->stats->peak_count : 0)).text,
+        size(ranked->stats->live_bytes).text, what);
 }
 
 static void print_sites(const struct page *page, const struct vs_summary *summary)
@@ -296,8 +303,8 @@ static void print_sites(const struct page *page, const struct vs_summary *summar
     size_t count = 0;
     for (size_t i = 0; sites != NULL && i < summary->sites.count; i++)
         if (summary->sites.stats[i].peak_bytes != 0 || summary->sites.stats[i].live_bytes != 0)
-            sites[count++] = (struct ranked_site){&summary->state->sites[i],
-                                                  &summary->sites.stats[i]};
+            sites[count++] =
+                (struct ranked_site){&summary->state->sites[i], &summary->sites.stats[i]};
     if (count != 0) {
         qsort(sites, count, sizeof(*sites), by_peak);
         heading(page, "Whose, when each layer held most");
@@ -311,7 +318,8 @@ static void print_sites(const struct page *page, const struct vs_summary *summar
     free(sites);
 }
 
-/* ---- what failed, what costs --------------------------------------------------------------------- */
+/* ---- what failed, what costs
+ * --------------------------------------------------------------------- */
 
 static void print_ooms(const struct page *page, const struct vs_summary *summary)
 {
@@ -326,11 +334,11 @@ static void print_ooms(const struct page *page, const struct vs_summary *summary
         const struct vs_oom *oom = &ooms->items[i];
         fprintf(page->out, "  %-9s %s of %s, %s: %s\n", when(summary, oom->time_ns).text,
                 vs_state_string(summary->state, oom->label), size((int64_t)oom->requested).text,
-                oom->repaired ? "repaired by a retry"
+                oom->repaired  ? "repaired by a retry"
                 : oom->handled ? "the program went on"
                                : "not survived",
                 vs_oom_class_name(oom->class));
-        fprintf(page->out, "            %s\n", oom->why);
+        page_wrap(page, 12, oom->why);
     }
 }
 
@@ -347,7 +355,7 @@ static void print_failures(const struct page *page, const struct vs_summary *sum
                 vs_state_string(summary->state, failure->label),
                 report_error_name(summary, failure->label, failure->result, buffer, sizeof(buffer)),
                 when(summary, failure->last_ns).text);
-        fprintf(page->out, "      %s\n", vs_failure_hint(failure));
+        page_wrap(page, 6, vs_failure_hint(failure));
     }
     if (failures->count > TOP_FAILURES)
         fprintf(page->out, "  ... and %zu more (--json has all)\n", failures->count - TOP_FAILURES);
@@ -433,8 +441,9 @@ static void print_cost(const struct page *page, const struct vs_summary *summary
                 (double)summary->status.file_bytes / (double)counts->events);
     fputc('\n', page->out);
     if (report_overhead(summary, &spent, &waited, &percent))
-        fprintf(page->out, "  tracing cost this run %.2f %% of its time: %s in events, %s waiting\n",
-                percent, vs_format_time(spent).text, vs_format_time(waited).text);
+        fprintf(page->out,
+                "  tracing cost this run %.2f %% of its time: %s in events, %s waiting\n", percent,
+                vs_format_time(spent).text, vs_format_time(waited).text);
     else
         fputs("  what tracing cost this run is not in the trace\n", page->out);
 }

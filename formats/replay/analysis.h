@@ -96,7 +96,8 @@ enum { VS_OOMS_OPEN = 64 };
 struct vs_ooms {
     struct vs_oom *items;
     size_t count, room;
-    uint64_t total; /* `count` unless there were more than VS_OOMS_KEPT: then the last is kept too */
+    uint64_t
+        total; /* `count` unless there were more than VS_OOMS_KEPT: then the last is kept too */
     struct vs_oom_threads pending; /* failed attempts of a framework, by thread */
     size_t open[VS_OOMS_OPEN];     /* entries not yet known to be handled */
     size_t open_count;
@@ -185,7 +186,7 @@ struct vs_phase {
     uint32_t name; /* string id */
     uint32_t thread;
     int8_t device;
-    uint8_t layer;  /* whose live bytes */
+    uint8_t layer; /* whose live bytes */
     bool ended;
     uint64_t start_ns, end_ns;
     int64_t entry_bytes, peak_bytes, exit_bytes;

@@ -70,9 +70,8 @@ struct report {
     size_t count;
 };
 
-__attribute__((format(printf, 4, 5))) static void add(struct report *report, const char *name,
-                                                      enum vs_check_outcome outcome,
-                                                      const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void
+add(struct report *report, const char *name, enum vs_check_outcome outcome, const char *format, ...)
 {
     if (report->count == VS_CHECKS)
         return;
@@ -101,8 +100,8 @@ static void check_file(struct report *report)
     bool whole = status->damaged_chunks == 0 && status->damaged_bytes == 0 && !status->truncated &&
                  report->summary->read_error == 0;
     add(report, "checksums", whole ? VS_CHECK_OK : VS_CHECK_OFF,
-        "%" PRIu64 " chunks good, %" PRIu64 " damaged, %" PRIu64 " bytes skipped%s",
-        status->chunks, status->damaged_chunks, status->damaged_bytes,
+        "%" PRIu64 " chunks good, %" PRIu64 " damaged, %" PRIu64 " bytes skipped%s", status->chunks,
+        status->damaged_chunks, status->damaged_bytes,
         status->truncated ? ", the file ends inside a chunk" : "");
     uint64_t backwards = report->summary->state->counts.sequence_backwards;
     add(report, "sequence",

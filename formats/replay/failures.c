@@ -40,18 +40,16 @@ static struct vs_failure *entry(struct vs_failures *failures, const struct vs_ev
     if (failures->count == FAILURES_KEPT)
         return NULL;
     position = vs_sizes_put(&failures->index, key);
-    if (position == NULL ||
-        !vs_grow(&failures->items, &failures->room, failures->count + 1, sizeof(*failures->items))) {
+    if (position == NULL || !vs_grow(&failures->items, &failures->room, failures->count + 1,
+                                     sizeof(*failures->items))) {
         failures->error = -ENOMEM;
         return NULL;
     }
     *position = failures->count;
     struct vs_failure *added = &failures->items[failures->count++];
     enum vs_layer layer = vs_kind_layer(event->kind) == 'H' ? VS_LAYER_HOST : VS_LAYER_DRIVER;
-    *added = (struct vs_failure){.label = label,
-                                 .kind = event->kind,
-                                 .result = result,
-                                 .first_ns = failures->state->now_ns};
+    *added = (struct vs_failure){
+        .label = label, .kind = event->kind, .result = result, .first_ns = failures->state->now_ns};
     added->site = vs_state_site_of(failures->state, event, event->device, layer, false);
     return added;
 }
@@ -130,7 +128,8 @@ static const char *hint_by_kind(uint8_t kind)
         return "the exporting process may have ended or freed the memory";
     case VS_KIND_MULTICAST_CREATE:
     case VS_KIND_MULTICAST_BIND:
-        return "multicast needs NVSwitch and a running fabric manager; NCCL_NVLS_ENABLE=0 avoids it";
+        return "multicast needs NVSwitch and a running fabric manager; NCCL_NVLS_ENABLE=0 avoids "
+               "it";
     case VS_KIND_HOST_REGISTER:
         return "the range may be pinned already, read-only, or over the limit of locked memory";
     default:

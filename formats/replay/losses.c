@@ -9,12 +9,9 @@
 enum { LOSSES_KEPT = 4096 };
 
 static const char *const causes[VS_LOSS_CAUSES] = {
-    [VS_LOSS_FULL_WAITED] = "full_waited",
-    [VS_LOSS_FULL_DROP] = "full_drop",
-    [VS_LOSS_STALLED] = "stalled",
-    [VS_LOSS_NESTED] = "nested",
-    [VS_LOSS_TOO_LARGE] = "too_large",
-    [VS_LOSS_FORKED] = "forked",
+    [VS_LOSS_FULL_WAITED] = "full_waited", [VS_LOSS_FULL_DROP] = "full_drop",
+    [VS_LOSS_STALLED] = "stalled",         [VS_LOSS_NESTED] = "nested",
+    [VS_LOSS_TOO_LARGE] = "too_large",     [VS_LOSS_FORKED] = "forked",
 };
 
 const char *vs_loss_cause_name(unsigned cause)

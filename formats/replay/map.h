@@ -39,101 +39,101 @@ static inline size_t vs_map_slot(uint64_t key, unsigned bits)
     return (size_t)(key >> (64 - bits));
 }
 
-#define VS_MAP_DEFINE(name, value_type)                                                            \
-    struct name##_slot {                                                                           \
-        uint64_t key;                                                                              \
-        value_type value;                                                                          \
-    };                                                                                             \
-    struct name {                                                                                  \
-        struct name##_slot *slots;                                                                 \
-        size_t count;                                                                              \
-        unsigned bits;                                                                             \
-    };                                                                                             \
-    static inline size_t name##_capacity(const struct name *map)                                   \
-    {                                                                                              \
-        return map->slots == NULL ? 0 : (size_t)1 << map->bits;                                    \
-    }                                                                                              \
-    static inline struct name##_slot *name##_find(const struct name *map, uint64_t key)            \
-    {                                                                                              \
-        size_t mask = ((size_t)1 << map->bits) - 1;                                                \
-        size_t at = vs_map_slot(key, map->bits);                                                   \
-        while (map->slots[at].key != key && map->slots[at].key != VS_MAP_EMPTY)                    \
-            at = (at + 1) & mask;                                                                  \
-        return &map->slots[at];                                                                    \
-    }                                                                                              \
-    static inline value_type *name##_get(const struct name *map, uint64_t key)                     \
-    {                                                                                              \
-        if (map->count == 0)                                                                       \
-            return NULL;                                                                           \
-        struct name##_slot *slot = name##_find(map, vs_map_key(key));                              \
-        return slot->key == VS_MAP_EMPTY ? NULL : &slot->value;                                    \
-    }                                                                                              \
-    static inline bool name##_grow(struct name *map)                                               \
-    {                                                                                              \
-        struct name larger = {.bits = map->slots == NULL ? 6 : map->bits + 1};                     \
-        size_t capacity = (size_t)1 << larger.bits;                                                \
-        larger.slots = malloc(capacity * sizeof(*larger.slots));                                   \
-        if (larger.slots == NULL)                                                                  \
-            return false;                                                                          \
-        for (size_t at = 0; at < capacity; at++)                                                   \
-            larger.slots[at].key = VS_MAP_EMPTY;                                                   \
-        for (size_t at = 0; at < name##_capacity(map); at++)                                       \
-            if (map->slots[at].key != VS_MAP_EMPTY)                                                \
-                *name##_find(&larger, map->slots[at].key) = map->slots[at];                        \
-        larger.count = map->count;                                                                 \
-        free(map->slots);                                                                          \
-        *map = larger;                                                                             \
-        return true;                                                                               \
-    }                                                                                              \
-    static inline value_type *name##_put(struct name *map, uint64_t key)                           \
-    {                                                                                              \
-        if ((map->count + 1) * 4 > name##_capacity(map) * 3 && !name##_grow(map))                  \
-            return NULL;                                                                           \
-        struct name##_slot *slot = name##_find(map, vs_map_key(key));                              \
-        if (slot->key == VS_MAP_EMPTY) {                                                           \
-            slot->key = vs_map_key(key);                                                           \
-            memset(&slot->value, 0, sizeof(slot->value));                                          \
-            map->count++;                                                                          \
-        }                                                                                          \
-        return &slot->value;                                                                       \
-    }                                                                                              \
-    static inline bool name##_remove(struct name *map, uint64_t key)                               \
-    {                                                                                              \
-        if (map->count == 0)                                                                       \
-            return false;                                                                          \
-        struct name##_slot *slot = name##_find(map, vs_map_key(key));                              \
-        if (slot->key == VS_MAP_EMPTY)                                                             \
-            return false;                                                                          \
-        size_t mask = ((size_t)1 << map->bits) - 1;                                                \
-        size_t hole = (size_t)(slot - map->slots);                                                 \
-        for (size_t at = (hole + 1) & mask; map->slots[at].key != VS_MAP_EMPTY;                    \
-             at = (at + 1) & mask) {                                                               \
-            size_t home = vs_map_slot(map->slots[at].key, map->bits);                              \
-            if (((at - home) & mask) >= ((at - hole) & mask)) {                                    \
-                map->slots[hole] = map->slots[at];                                                 \
-                hole = at;                                                                         \
-            }                                                                                      \
-        }                                                                                          \
-        map->slots[hole].key = VS_MAP_EMPTY;                                                       \
-        map->count--;                                                                              \
-        return true;                                                                               \
-    }                                                                                              \
-    static inline value_type *name##_next(const struct name *map, size_t *index, uint64_t *key)    \
-    {                                                                                              \
-        while (*index < name##_capacity(map)) {                                                    \
-            struct name##_slot *slot = &map->slots[(*index)++];                                    \
-            if (slot->key != VS_MAP_EMPTY) {                                                       \
-                *key = slot->key;                                                                  \
-                return &slot->value;                                                               \
-            }                                                                                      \
-        }                                                                                          \
-        return NULL;                                                                               \
-    }                                                                                              \
-    static inline void name##_release(struct name *map)                                            \
-    {                                                                                              \
-        free(map->slots);                                                                          \
-        *map = (struct name){0};                                                                   \
-    }                                                                                              \
+#define VS_MAP_DEFINE(name, value_type)                                                         \
+    struct name##_slot {                                                                        \
+        uint64_t key;                                                                           \
+        value_type value;                                                                       \
+    };                                                                                          \
+    struct name {                                                                               \
+        struct name##_slot *slots;                                                              \
+        size_t count;                                                                           \
+        unsigned bits;                                                                          \
+    };                                                                                          \
+    static inline size_t name##_capacity(const struct name *map)                                \
+    {                                                                                           \
+        return map->slots == NULL ? 0 : (size_t)1 << map->bits;                                 \
+    }                                                                                           \
+    static inline struct name##_slot *name##_find(const struct name *map, uint64_t key)         \
+    {                                                                                           \
+        size_t mask = ((size_t)1 << map->bits) - 1;                                             \
+        size_t at = vs_map_slot(key, map->bits);                                                \
+        while (map->slots[at].key != key && map->slots[at].key != VS_MAP_EMPTY)                 \
+            at = (at + 1) & mask;                                                               \
+        return &map->slots[at];                                                                 \
+    }                                                                                           \
+    static inline value_type *name##_get(const struct name *map, uint64_t key)                  \
+    {                                                                                           \
+        if (map->count == 0)                                                                    \
+            return NULL;                                                                        \
+        struct name##_slot *slot = name##_find(map, vs_map_key(key));                           \
+        return slot->key == VS_MAP_EMPTY ? NULL : &slot->value;                                 \
+    }                                                                                           \
+    static inline bool name##_grow(struct name *map)                                            \
+    {                                                                                           \
+        struct name larger = {.bits = map->slots == NULL ? 6 : map->bits + 1};                  \
+        size_t capacity = (size_t)1 << larger.bits;                                             \
+        larger.slots = malloc(capacity * sizeof(*larger.slots));                                \
+        if (larger.slots == NULL)                                                               \
+            return false;                                                                       \
+        for (size_t at = 0; at < capacity; at++)                                                \
+            larger.slots[at].key = VS_MAP_EMPTY;                                                \
+        for (size_t at = 0; at < name##_capacity(map); at++)                                    \
+            if (map->slots[at].key != VS_MAP_EMPTY)                                             \
+                *name##_find(&larger, map->slots[at].key) = map->slots[at];                     \
+        larger.count = map->count;                                                              \
+        free(map->slots);                                                                       \
+        *map = larger;                                                                          \
+        return true;                                                                            \
+    }                                                                                           \
+    static inline value_type *name##_put(struct name *map, uint64_t key)                        \
+    {                                                                                           \
+        if ((map->count + 1) * 4 > name##_capacity(map) * 3 && !name##_grow(map))               \
+            return NULL;                                                                        \
+        struct name##_slot *slot = name##_find(map, vs_map_key(key));                           \
+        if (slot->key == VS_MAP_EMPTY) {                                                        \
+            slot->key = vs_map_key(key);                                                        \
+            memset(&slot->value, 0, sizeof(slot->value));                                       \
+            map->count++;                                                                       \
+        }                                                                                       \
+        return &slot->value;                                                                    \
+    }                                                                                           \
+    static inline bool name##_remove(struct name *map, uint64_t key)                            \
+    {                                                                                           \
+        if (map->count == 0)                                                                    \
+            return false;                                                                       \
+        struct name##_slot *slot = name##_find(map, vs_map_key(key));                           \
+        if (slot->key == VS_MAP_EMPTY)                                                          \
+            return false;                                                                       \
+        size_t mask = ((size_t)1 << map->bits) - 1;                                             \
+        size_t hole = (size_t)(slot - map->slots);                                              \
+        for (size_t at = (hole + 1) & mask; map->slots[at].key != VS_MAP_EMPTY;                 \
+             at = (at + 1) & mask) {                                                            \
+            size_t home = vs_map_slot(map->slots[at].key, map->bits);                           \
+            if (((at - home) & mask) >= ((at - hole) & mask)) {                                 \
+                map->slots[hole] = map->slots[at];                                              \
+                hole = at;                                                                      \
+            }                                                                                   \
+        }                                                                                       \
+        map->slots[hole].key = VS_MAP_EMPTY;                                                    \
+        map->count--;                                                                           \
+        return true;                                                                            \
+    }                                                                                           \
+    static inline value_type *name##_next(const struct name *map, size_t *index, uint64_t *key) \
+    {                                                                                           \
+        while (*index < name##_capacity(map)) {                                                 \
+            struct name##_slot *slot = &map->slots[(*index)++];                                 \
+            if (slot->key != VS_MAP_EMPTY) {                                                    \
+                *key = slot->key;                                                               \
+                return &slot->value;                                                            \
+            }                                                                                   \
+        }                                                                                       \
+        return NULL;                                                                            \
+    }                                                                                           \
+    static inline void name##_release(struct name *map)                                         \
+    {                                                                                           \
+        free(map->slots);                                                                       \
+        *map = (struct name){0};                                                                \
+    }                                                                                           \
     struct name
 
 #endif

@@ -140,9 +140,12 @@ void vs_objects_release(struct vs_objects *objects)
 const char *vs_object_name(enum vs_object_kind kind)
 {
     static const char *const names[] = {
-        [VS_OBJECT_MODULE] = "module",         [VS_OBJECT_GRAPH_EXEC] = "graph_exec",
-        [VS_OBJECT_STREAM] = "stream",         [VS_OBJECT_CONTEXT] = "context",
-        [VS_OBJECT_IPC_HANDLE] = "ipc_handle", [VS_OBJECT_IPC_MAPPING] = "ipc_mapping",
+        [VS_OBJECT_MODULE] = "module",
+        [VS_OBJECT_GRAPH_EXEC] = "graph_exec",
+        [VS_OBJECT_STREAM] = "stream",
+        [VS_OBJECT_CONTEXT] = "context",
+        [VS_OBJECT_IPC_HANDLE] = "ipc_handle",
+        [VS_OBJECT_IPC_MAPPING] = "ipc_mapping",
         [VS_OBJECT_POOL] = "pool",
     };
     return names[kind];

@@ -29,9 +29,8 @@ const char *vs_oom_class_name(enum vs_oom_class class)
     return names[class];
 }
 
-__attribute__((format(printf, 3, 4))) static void decide(struct vs_oom *oom,
-                                                         enum vs_oom_class class,
-                                                         const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+decide(struct vs_oom *oom, enum vs_oom_class class, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -54,8 +53,8 @@ static void look_at_free_space(struct vs_ooms *ooms, const struct vs_device_stat
     oom->cached = vs_device_reserved(device) - device->layers[VS_LAYER_FRAMEWORK].live_bytes;
     struct vs_free_space space;
     ooms->walked_blocks += ooms->state->blocks.count;
-    if (ooms->walked_blocks > WALK_LIMIT ||
-        vs_state_free_space(ooms->state, device, &space) != 0 || !space.known)
+    if (ooms->walked_blocks > WALK_LIMIT || vs_state_free_space(ooms->state, device, &space) != 0 ||
+        !space.known)
         return;
     oom->largest_known = true;
     oom->largest_free = space.largest_bytes;
@@ -65,10 +64,12 @@ static void look_at_free_space(struct vs_ooms *ooms, const struct vs_device_stat
 static bool decided_by_call(struct vs_oom *oom, uint8_t kind)
 {
     if (kind == VS_KIND_RESERVE)
-        decide(oom, VS_OOM_ADDRESS_SPACE, "a reservation of %s of addresses failed; it needs no memory",
+        decide(oom, VS_OOM_ADDRESS_SPACE,
+               "a reservation of %s of addresses failed; it needs no memory",
                size((int64_t)oom->requested).text);
     else if (kind == VS_KIND_MULTICAST_BIND || kind == VS_KIND_MULTICAST_CREATE)
-        decide(oom, VS_OOM_MULTICAST, "a multicast call for %s failed; multicast owns no device memory",
+        decide(oom, VS_OOM_MULTICAST,
+               "a multicast call for %s failed; multicast owns no device memory",
                size((int64_t)oom->requested).text);
     else if (oom->layer == VS_LAYER_HOST)
         decide(oom, VS_OOM_HOST_MEMORY, "%s of pinned host memory were asked for and not given",
@@ -92,14 +93,16 @@ static bool decided_by_cache(struct vs_oom *oom)
     }
     if (oom->largest_known && (int64_t)oom->largest_free < requested) {
         decide(oom, VS_OOM_FRAGMENTED,
-               "%s were cached and free, but the largest free block was %s, less than the %s asked for",
+               "%s were cached and free, but the largest free block was %s, less than the %s asked "
+               "for",
                size(oom->cached).text, size((int64_t)oom->largest_free).text, size(requested).text);
         return true;
     }
-    decide(oom, VS_OOM_UNKNOWN,
-           "%s were cached and free%s; a block may belong to another stream or pool or wait for one",
-           size(oom->cached).text,
-           oom->largest_known ? ", the largest block would have held the request" : "");
+    decide(
+        oom, VS_OOM_UNKNOWN,
+        "%s were cached and free%s; a block may belong to another stream or pool or wait for one",
+        size(oom->cached).text,
+        oom->largest_known ? ", the largest block would have held the request" : "");
     return true;
 }
 
@@ -110,13 +113,12 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_bands *bands, in
     int64_t requested = (int64_t)oom->requested, implicit = 0;
     for (int i = 0; i < VS_IMPLICITS; i++)
         implicit += bands->implicit[i];
-    int64_t own = oom->layer == VS_LAYER_FRAMEWORK ? bands->allocated
-                                                   : bands->direct + bands->backed;
+    int64_t own =
+        oom->layer == VS_LAYER_FRAMEWORK ? bands->allocated : bands->direct + bands->backed;
     int64_t outside = oom->layer == VS_LAYER_FRAMEWORK ? bands->direct + bands->unexplained : 0;
     int64_t need = requested - free_bytes;
     if (own + implicit + requested > total)
-        decide(oom, VS_OOM_FULL,
-               "%s were asked for, %s of %s were in use by %s and %s were free",
+        decide(oom, VS_OOM_FULL, "%s were asked for, %s of %s were in use by %s and %s were free",
                size(requested).text, size(own).text, size(total).text,
                oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
                size(free_bytes).text);

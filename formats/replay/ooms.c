@@ -214,9 +214,9 @@ static void on_event(void *self, const struct vs_state *state,
     } else if (event->result != 0) {
         on_failed(ooms, sequenced);
     } else if (gives_memory(event->kind)) {
-        if (ooms->pending.count != 0 && (event->kind == VS_KIND_FW_ALLOC ||
-                                         (event->kind == VS_KIND_POOL_ALLOC &&
-                                          vs_state_by_framework(ooms->state, event))))
+        if (ooms->pending.count != 0 &&
+            (event->kind == VS_KIND_FW_ALLOC ||
+             (event->kind == VS_KIND_POOL_ALLOC && vs_state_by_framework(ooms->state, event))))
             note_repair(ooms, sequenced);
         if (ooms->open_count != 0)
             went_on(ooms, sequenced->thread);

@@ -122,7 +122,8 @@ struct vs_device_state *state_device(struct vs_state *state, int device)
         found->last_free_bytes = VS_FREE_UNKNOWN;
         state->devices[slot] = found;
     }
-    if (!found->touched && state->touched_count < sizeof(state->touched) / sizeof(state->touched[0])) {
+    if (!found->touched &&
+        state->touched_count < sizeof(state->touched) / sizeof(state->touched[0])) {
         found->touched = true;
         state->touched[state->touched_count++] = found;
     }

@@ -43,7 +43,7 @@ struct vs_site {
     int8_t device;
     uint8_t layer;
     uint8_t kind;
-    bool segment; /* memory a caching layer took to cut blocks from */
+    bool segment;  /* memory a caching layer took to cut blocks from */
     uint32_t next; /* of the same hash */
 };
 
@@ -93,12 +93,12 @@ struct vs_device_state {
     uint16_t framework_owner;
     uint64_t framework_events;
     uint64_t reported_allocated, reported_reserved;
-    uint64_t mismatches;      /* events at which its totals and ours differed */
-    uint64_t first_mismatch;  /* sequence */
-    int64_t segment_bytes;    /* ranges it counts as reserved */
-    int64_t segment_backed;   /* of these, with memory of this process behind them */
-    int64_t before_recording; /* blocks it had before the first event, not freed since */
-    int64_t unseen_reserved;  /* what it reports beyond the segments seen */
+    uint64_t mismatches;              /* events at which its totals and ours differed */
+    uint64_t first_mismatch;          /* sequence */
+    int64_t segment_bytes;            /* ranges it counts as reserved */
+    int64_t segment_backed;           /* of these, with memory of this process behind them */
+    int64_t before_recording;         /* blocks it had before the first event, not freed since */
+    int64_t unseen_reserved;          /* what it reports beyond the segments seen */
     int64_t pool_reserved, pool_used; /* of driver pools it works on */
     int64_t reserved_peak;
     uint64_t reserved_peak_ns;
@@ -106,11 +106,11 @@ struct vs_device_state {
     /* memory outside of segments, as the device grants it */
     int64_t *owner_bytes; /* asked for, by owner */
     size_t owner_slots;
-    int64_t direct_large; /* in pages of their own */
-    int64_t direct_small; /* packed */
-    int64_t physical_bytes; /* cuMemCreate, not mapped into segments */
+    int64_t direct_large;                     /* in pages of their own */
+    int64_t direct_small;                     /* packed */
+    int64_t physical_bytes;                   /* cuMemCreate, not mapped into segments */
     int64_t own_pool_reserved, own_pool_used; /* pools outside of the framework */
-    int64_t rounding; /* correction of the model by measurements */
+    int64_t rounding;                         /* correction of the model by measurements */
     int64_t managed_bytes;
 
     /* measurements */
@@ -120,12 +120,12 @@ struct vs_device_state {
     int64_t base_used, base_own, base_others;
     int64_t implicit_bytes[VS_IMPLICITS];
     int64_t implicit_uncertainty;
-    unsigned implicit_pending;  /* bits of enum vs_implicit since the last measurement */
-    unsigned direct_changes;    /* direct allocations and frees since the last measurement */
-    struct vs_sizes others;     /* by process id */
+    unsigned implicit_pending; /* bits of enum vs_implicit since the last measurement */
+    unsigned direct_changes;   /* direct allocations and frees since the last measurement */
+    struct vs_sizes others;    /* by process id */
     int64_t other_bytes;
     bool others_known;
-    uint64_t last_free_bytes;   /* VS_FREE_UNKNOWN before the first measurement */
+    uint64_t last_free_bytes; /* VS_FREE_UNKNOWN before the first measurement */
     int64_t used_peak;
     uint64_t used_peak_ns;
     bool used_peak_is_measured;
@@ -157,8 +157,8 @@ struct vs_bands {
         uint16_t owner;
         int64_t bytes;
     } by_owner[VS_BANDS_OWNERS];
-    int64_t rounding;     /* direct − the owners' bytes: what the device rounded on top */
-    int64_t more_owners;  /* bytes of owners beyond the table */
+    int64_t rounding;    /* direct − the owners' bytes: what the device rounded on top */
+    int64_t more_owners; /* bytes of owners beyond the table */
 };
 
 /* ---- live objects ------------------------------------------------------------ */
@@ -203,7 +203,7 @@ struct vs_physical {
     uint32_t site;
     uint16_t owner;
     int8_t device;
-    bool ours;  /* memory of this process on a device */
+    bool ours; /* memory of this process on a device */
     bool host;
     bool live;
 };
@@ -238,15 +238,15 @@ VS_MAP_DEFINE(vs_pools, struct vs_pool);
 struct vs_counts {
     uint64_t events;
     uint64_t driver_events, runtime_events, framework_events;
-    uint64_t frees, frees_unknown;       /* frees of addresses nobody allocated */
-    uint64_t alloc_on_live;              /* ordering faults, repaired */
+    uint64_t frees, frees_unknown; /* frees of addresses nobody allocated */
+    uint64_t alloc_on_live;        /* ordering faults, repaired */
     uint64_t framework_frees_unknown, framework_alloc_on_live;
-    uint64_t free_size_differs;          /* a block freed with another size */
+    uint64_t free_size_differs;              /* a block freed with another size */
     uint64_t blocks_checked, blocks_outside; /* of segments */
     uint64_t totals_compared;
     uint64_t handles_unknown, ranges_unknown;
     uint64_t undone, undo_unmatched;
-    uint64_t frees_at_shutdown;          /* the driver was gone: nothing to free */
+    uint64_t frees_at_shutdown; /* the driver was gone: nothing to free */
     uint64_t lost_events, lost_bytes, torn;
     uint64_t sequence_backwards;
 };
@@ -259,8 +259,7 @@ struct vs_subscriber {
     /* Before the totals move. */
     void (*move)(void *self, const struct vs_state *state, const struct vs_move *move);
     /* After the event took effect. For an UNDO, state->undone is the event taken back. */
-    void (*event)(void *self, const struct vs_state *state,
-                  const struct vs_sequenced_event *event);
+    void (*event)(void *self, const struct vs_state *state, const struct vs_sequenced_event *event);
     /* A new highest value of a device, after the event. */
     void (*peak)(void *self, const struct vs_state *state, const struct vs_device_state *device,
                  unsigned which);
@@ -297,7 +296,8 @@ struct vs_state {
     struct vs_allocations allocations; /* by device address */
     struct vs_allocations hosts;       /* by host address */
     struct vs_allocations arrays;      /* by handle */
-    struct vs_sizes graph_addresses;   /* of allocation nodes: a free of one is a node's, or a launch's */
+    struct vs_sizes
+        graph_addresses; /* of allocation nodes: a free of one is a node's, or a launch's */
     struct vs_handles handles;
     struct vs_pools pools;
     struct vs_physical *physicals;
@@ -320,7 +320,7 @@ struct vs_state {
     uint64_t last_time_ns;
     uint64_t last_sequence;
     uint64_t now_ns; /* of the event being folded, never backwards */
-    int error; /* sticky: -ENOMEM */
+    int error;       /* sticky: -ENOMEM */
 };
 
 /* ---- functions ----------------------------------------------------------------- */

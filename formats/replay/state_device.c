@@ -242,7 +242,8 @@ static unsigned used_peak(const struct vs_state *state, struct vs_device_state *
 {
     if (!device->measured)
         return 0;
-    int64_t moved = device_own(device) - device->base_own + device->other_bytes - device->base_others;
+    int64_t moved =
+        device_own(device) - device->base_own + device->other_bytes - device->base_others;
     device->used_bytes = device->base_used + moved;
     device->used_is_measured = moved == 0;
     if (device->used_bytes <= device->used_peak)

@@ -11,7 +11,8 @@
 
 /* ---- totals -------------------------------------------------------------------- */
 
-static void anchor_allocated(struct vs_state *state, struct vs_device_state *device, int64_t difference)
+static void anchor_allocated(struct vs_state *state, struct vs_device_state *device,
+                             int64_t difference)
 {
     enum vs_site_kind kind = device->reported ? VS_SITE_UNCERTAIN : VS_SITE_BEFORE_RECORDING;
     if (!device->reported)
@@ -84,14 +85,23 @@ static void check_place(struct vs_state *state, struct vs_device_state *device,
 
 /* ---- events ---------------------------------------------------------------------- */
 
+static void note_framework(struct vs_state *state, struct vs_device_state *device,
+                           const struct vs_event *event)
+{
+    device->framework_events++;
+    if (device->framework_seen)
+        return;
+    device->framework_seen = true;
+    device->framework_owner = state_owner(state, event->module);
+}
+
 void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *sequenced)
 {
     const struct vs_event *event = &sequenced->event;
     struct vs_device_state *device = state_device(state, event->device);
     if (device == NULL || event->address == 0 || event->size > INT64_MAX)
         return;
-    device->framework_seen = true;
-    device->framework_events++;
+    note_framework(state, device, event);
     struct vs_block *block = vs_blocks_put(&state->blocks, event->address);
     if (block == NULL) {
         state_fail(state);
@@ -119,7 +129,8 @@ static void free_unknown(struct vs_state *state, struct vs_device_state *device,
     } else {
         state->counts.framework_frees_unknown++;
     }
-    state_move(state, state_special_site(state, device->device, VS_LAYER_FRAMEWORK, kind), -size, 0);
+    state_move(state, state_special_site(state, device->device, VS_LAYER_FRAMEWORK, kind), -size,
+               0);
 }
 
 void framework_free(struct vs_state *state, const struct vs_sequenced_event *sequenced)
@@ -128,8 +139,7 @@ void framework_free(struct vs_state *state, const struct vs_sequenced_event *seq
     struct vs_device_state *device = state_device(state, event->device);
     if (device == NULL || event->address == 0 || event->size > INT64_MAX)
         return;
-    device->framework_seen = true;
-    device->framework_events++;
+    note_framework(state, device, event);
     struct vs_block *known = vs_blocks_get(&state->blocks, event->address);
     if (known == NULL) {
         free_unknown(state, device, (int64_t)event->size);
@@ -151,7 +161,8 @@ struct placed {
 
 static int by_address(const void *a, const void *b)
 {
-    uint64_t left = ((const struct placed *)a)->address, right = ((const struct placed *)b)->address;
+    uint64_t left = ((const struct placed *)a)->address,
+             right = ((const struct placed *)b)->address;
     return (left > right) - (left < right);
 }
 

@@ -28,10 +28,10 @@ struct vs_undo {
     uint64_t sequence; /* 0: unused */
     struct vs_event event;
     enum { VS_UNDO_NOTHING, VS_UNDO_ALLOCATION, VS_UNDO_HANDLE, VS_UNDO_RANGES } what;
-    bool unknown;         /* it freed something nobody knew */
+    bool unknown; /* it freed something nobody knew */
     struct vs_allocation allocation;
-    uint32_t handle_object;      /* index of the physical memory + 1 */
-    struct vs_physical physical; /* as it was */
+    uint32_t handle_object;       /* index of the physical memory + 1 */
+    struct vs_physical physical;  /* as it was */
     struct vs_undo_range *ranges; /* owned */
     size_t range_count;
 };

@@ -107,7 +107,7 @@ static void forget(struct vs_state *state, struct vs_allocations *map, uint64_t 
 }
 
 static void remember_in(struct vs_state *state, struct vs_allocations *map, uint64_t key,
-                     const struct vs_allocation *allocation)
+                        const struct vs_allocation *allocation)
 {
     struct vs_allocation *slot = vs_allocations_get(map, key);
     if (slot != NULL) {
@@ -139,7 +139,8 @@ static struct vs_allocation from_event(struct vs_state *state, const struct vs_e
     bool segment = type == VS_ALLOCATION_DIRECT && vs_state_by_framework(state, event);
     return (struct vs_allocation){.size = event->size,
                                   .context = event->context,
-                                  .site = vs_state_site_of(state, event, event->device, layer, segment),
+                                  .site =
+                                      vs_state_site_of(state, event, event->device, layer, segment),
                                   .owner = state_owner(state, event->module),
                                   .device = event->device,
                                   .type = (uint8_t)type,
@@ -169,8 +170,8 @@ void memory_host(struct vs_state *state, const struct vs_event *event)
 {
     if (event->address == 0 || event->size == 0)
         return;
-    enum vs_allocation_type type = event->kind == VS_KIND_HOST_ALLOC ? VS_ALLOCATION_HOST
-                                                                     : VS_ALLOCATION_REGISTERED;
+    enum vs_allocation_type type =
+        event->kind == VS_KIND_HOST_ALLOC ? VS_ALLOCATION_HOST : VS_ALLOCATION_REGISTERED;
     struct vs_allocation allocation = from_event(state, event, type, VS_LAYER_HOST);
     remember_in(state, &state->hosts, event->address, &allocation);
 }
@@ -275,7 +276,8 @@ static bool goes_with(const struct vs_allocation *allocation, uint64_t context, 
     return context != 0 ? allocation->context == context : allocation->device == device;
 }
 
-static void drop_in(struct vs_state *state, struct vs_allocations *map, uint64_t context, int device)
+static void drop_in(struct vs_state *state, struct vs_allocations *map, uint64_t context,
+                    int device)
 {
     uint64_t *keys = malloc((map->count + 1) * sizeof(*keys));
     if (keys == NULL) {

@@ -89,8 +89,8 @@ static void take_report(struct vs_state *state, struct vs_pool *pool, const stru
         pool->reserved_known = true;
         set_reserved(state, pool, (int64_t)event->extra[0]);
     } else {
-        int64_t least = (int64_t)vs_round_up((uint64_t)(pool->used > 0 ? pool->used : 0),
-                                             VS_GRANULARITY);
+        int64_t least =
+            (int64_t)vs_round_up((uint64_t)(pool->used > 0 ? pool->used : 0), VS_GRANULARITY);
         if (least > pool->reserved)
             set_reserved(state, pool, least);
     }
@@ -126,11 +126,15 @@ void pool_alloc(struct vs_state *state, const struct vs_event *event)
     struct vs_device_state *device = state_device(state, event->device);
     if (pool == NULL || device == NULL)
         return;
-    if (vs_state_by_framework(state, event) && !pool->framework)
+    if (vs_state_by_framework(state, event) && !pool->framework) {
         give_to_framework(state, pool);
+        pool->owner = state_owner(state, event->module);
+    }
     enum vs_layer layer = pool->framework ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
-    if (pool->framework)
+    if (pool->framework && !device->framework_seen) {
         device->framework_seen = true;
+        device->framework_owner = pool->owner;
+    }
     struct vs_allocation allocation = {.size = event->size,
                                        .granted = granted_bytes(pool, event),
                                        .context = event->context,

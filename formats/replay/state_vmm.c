@@ -262,7 +262,7 @@ static void keep_range(struct vs_state *state, struct vs_undo *undo, int set,
     undo->what = VS_UNDO_RANGES;
     struct vs_undo_range *kept = &grown[undo->range_count++];
     *kept = (struct vs_undo_range){.range = *range};
-    kept->set = set == VS_UNDO_MAPPING ? VS_UNDO_MAPPING
+    kept->set = set == VS_UNDO_MAPPING   ? VS_UNDO_MAPPING
                 : set == VS_UNDO_SEGMENT ? VS_UNDO_SEGMENT
                                          : VS_UNDO_RESERVATION;
     if (set == VS_UNDO_MAPPING && range->object != 0)
@@ -311,8 +311,7 @@ static void cut_mapping(struct vs_state *state, uint64_t address)
     int8_t device = mapping->device;
     detach(state, mapping);
     mapping->size = address - mapping->start;
-    struct vs_range *segment =
-        vs_ranges_overlap(&state->segments, mapping->start, mapping->size);
+    struct vs_range *segment = vs_ranges_overlap(&state->segments, mapping->start, mapping->size);
     if (segment != NULL)
         attach(state, mapping, segment);
     add_mapping(state, address, end - address, object, device);
@@ -424,7 +423,8 @@ static void unreserve(struct vs_state *state, const struct vs_event *event, stru
     vs_ranges_remove(&state->reservations, range);
 }
 
-/* ---- promotion ----------------------------------------------------------------------------------- */
+/* ---- promotion
+ * ----------------------------------------------------------------------------------- */
 
 bool vmm_promote(struct vs_state *state, struct vs_device_state *device, uint64_t address,
                  int64_t missing)
@@ -458,7 +458,8 @@ bool vmm_promote(struct vs_state *state, struct vs_device_state *device, uint64_
     return segment != NULL;
 }
 
-/* ---- entry points ---------------------------------------------------------------------------------- */
+/* ---- entry points
+ * ---------------------------------------------------------------------------------- */
 
 void vmm_event(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
 {

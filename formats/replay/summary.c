@@ -130,15 +130,21 @@ static int finish(struct vs_summary *summary)
     summary->torn = state->counts.torn;
     summary->complete =
         json_is_true(json_object_get(summary->end, "complete")) && is_whole(summary);
-    bool ended_well = strcmp(summary->ended, "exit") == 0 && summary->exit_code_known &&
-                      summary->exit_code == 0;
+    bool ended_well =
+        strcmp(summary->ended, "exit") == 0 && summary->exit_code_known && summary->exit_code == 0;
     int result = vs_ooms_finish(&summary->ooms, ended_well);
     vs_slow_calls_finish(&summary->slow_calls);
     vs_phases_finish(&summary->phases, state);
     vs_timeline_finish(&summary->timeline, state);
     int sites = vs_sites_finish(&summary->sites, state);
-    int errors[] = {result, sites, state->error, summary->failures.error, summary->objects.error,
-                    summary->slow_calls.error, summary->phases.error, summary->timeline.error,
+    int errors[] = {result,
+                    sites,
+                    state->error,
+                    summary->failures.error,
+                    summary->objects.error,
+                    summary->slow_calls.error,
+                    summary->phases.error,
+                    summary->timeline.error,
                     summary->losses.error};
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
         if (errors[i] != 0)
@@ -173,8 +179,8 @@ static int load(struct vs_summary *summary, const char *path, vs_timeline_row *r
     return result;
 }
 
-int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self,
-                    struct vs_summary **out, struct vs_error *error)
+int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, struct vs_summary **out,
+                    struct vs_error *error)
 {
     struct vs_summary *summary = calloc(1, sizeof(*summary));
     if (summary == NULL) {

@@ -28,14 +28,14 @@ struct vs_summary {
     struct vs_losses losses;
     struct vs_invariants invariants;
 
-    uint64_t start_ns;    /* monotonic time of the trace's beginning */
+    uint64_t start_ns; /* monotonic time of the trace's beginning */
     uint64_t duration_ns;
     uint64_t lost, torn;
-    const char *ended;    /* "exit", "killed", "exec", "unknown" */
+    const char *ended; /* "exit", "killed", "exec", "unknown" */
     bool exit_code_known, signal_known;
     int exit_code, signal;
-    bool complete;        /* the process told its own end and nothing is damaged */
-    int read_error;       /* of the reader, after which there are no more events; 0 none */
+    bool complete;  /* the process told its own end and nothing is damaged */
+    int read_error; /* of the reader, after which there are no more events; 0 none */
 };
 
 /*
@@ -44,8 +44,8 @@ struct vs_summary {
  * readable is there and the status says what is not. Negative errno and a line
  * in `error` when nothing can be read.
  */
-int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self,
-                    struct vs_summary **out, struct vs_error *error);
+int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, struct vs_summary **out,
+                    struct vs_error *error);
 void vs_summary_free(struct vs_summary *summary);
 
 /* Time since the trace's beginning. */
