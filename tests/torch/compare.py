@@ -24,7 +24,7 @@ SKIPPED = 77
 def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, type=pathlib.Path)
-    parser.add_argument("--simgpu", required=True)
+    parser.add_argument("--simgpu", required=True, help="the launcher; empty: this machine's GPU")
     parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
     parser.add_argument("--devices", default="1")
     parser.add_argument("--memory", default="16G")
@@ -44,9 +44,10 @@ def run_traced(arguments, folder):
     if arguments.alloc_conf:
         environment["PYTORCH_CUDA_ALLOC_CONF"] = arguments.alloc_conf
         environment["PYTORCH_ALLOC_CONF"] = arguments.alloc_conf
+    device = [arguments.simgpu, "--devices", arguments.devices, "--memory", arguments.memory,
+              "--"] if arguments.simgpu else []
     command = [str(arguments.bin / "vramscope"), "run", "-o", f"{folder}/", "--",
-               arguments.simgpu, "--devices", arguments.devices, "--memory", arguments.memory, "--",
-               arguments.python, *arguments.launcher.split(), *arguments.program]
+               *device, arguments.python, *arguments.launcher.split(), *arguments.program]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=500, check=False)
 
