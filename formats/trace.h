@@ -69,8 +69,12 @@ struct vs_writer;
  */
 int vs_writer_create(int fd, size_t chunk_events, int zstd_level, struct vs_writer **out);
 
-/* Buffered; sequences must increase. Returns 0, -EINVAL on a decreasing sequence, or the write's
- * error. */
+/*
+ * Buffered. A sequence is at least the one before plus its `cells`. Events that
+ * the collector makes itself take no cells (cells = 0) and have the position
+ * behind the last record as their sequence; several may share it. Returns 0,
+ * -EINVAL on a sequence too small, or the write's error.
+ */
 int vs_writer_event(struct vs_writer *writer, const struct vs_sequenced_event *event);
 
 /* Ids may be defined again: the later definition in file order wins. Text need not be terminated.
@@ -113,12 +117,17 @@ struct vs_trace_status {
     uint64_t damaged_chunks; /* checksum or size wrong, skipped */
     uint64_t damaged_bytes;  /* skipped while looking for the next chunk */
     uint64_t unknown_chunks; /* of a later version, not critical, skipped */
-    uint64_t events;         /* readable */
+    uint64_t events;         /* readable: as many as vs_reader_next gives */
     uint64_t sequence_gaps;  /* holes between good chunks: events that were there once */
     uint64_t missing_cells;  /* ring cells in those holes */
     uint64_t ring_events;    /* events taken from a left-over ring file beside the trace */
     bool truncated;          /* the file ends inside a chunk */
     bool closed;             /* an END chunk was found */
+    uint64_t missing_events; /* events in the gaps: exact, counted by index */
+    /* A circular file that lost its beginning starts with a key frame: the first
+     * `keyframe_events` events are what was live at `keyframe_sequence`. */
+    uint64_t keyframe_sequence;
+    uint64_t keyframe_events;
 };
 
 /*
@@ -129,6 +138,9 @@ struct vs_trace_status {
  * cannot read. `error` says which in one line.
  */
 int vs_reader_open(const char *path, struct vs_reader **out, struct vs_error *error);
+/* The same over bytes in memory, which must outlive the reader; `name` stands for the path. */
+int vs_reader_open_memory(const void *data, size_t bytes, const char *name, struct vs_reader **out,
+                          struct vs_error *error);
 void vs_reader_close(struct vs_reader *reader);
 
 const struct vs_trace_status *vs_reader_status(const struct vs_reader *reader);
@@ -136,6 +148,9 @@ const char *vs_reader_path(const struct vs_reader *reader);
 
 /* Next event in sequence order: 1 and fills `out`, 0 at the end, negative on a read error. */
 int vs_reader_next(struct vs_reader *reader, struct vs_sequenced_event *out);
+/* The same, many at once without a copy: *events stays valid until the next call on the reader. */
+int vs_reader_next_block(struct vs_reader *reader, const struct vs_sequenced_event **events,
+                         size_t *count);
 /* Back to the first event. */
 void vs_reader_rewind(struct vs_reader *reader);
 

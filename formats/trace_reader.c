@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads a trace: opens and indexes it (trace_recovery.c), loads definitions,
+ * then hands out events chunk by chunk in order. Memory: the index, the
+ * definitions and one unpacked chunk.
+ */
+#include "trace.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring_file.h"
+#include "trace_chunk.h"
+#include "trace_definitions.h"
+#include "trace_events.h"
+#include "trace_recovery.h"
+
+#define NO_CHUNK SIZE_MAX
+
+struct event_list {
+    struct vs_sequenced_event *events;
+    size_t count;
+};
+
+struct vs_reader {
+    char *path;
+    struct vs_source source;
+    struct vs_index index;
+    struct vs_plan plan;
+    struct vs_trace_status status;
+    struct vs_definitions *definitions;
+    struct vs_unpacker *unpacker;
+
+    /* the unpacked chunk */
+    size_t loaded; /* index.refs[loaded], NO_CHUNK: none */
+    struct vs_sequenced_event *events;
+    uint64_t *scratch;
+    size_t capacity;
+
+    struct event_list live; /* key frame that stands for a lost beginning */
+    struct event_list ring; /* from a left-over ring */
+    uint64_t start_index;   /* events before it are not shown: the key frame stands for them */
+
+    /* the place of vs_reader_next */
+    enum { AT_LIVE, AT_CHUNKS, AT_RING, AT_END } stage;
+    size_t segment;      /* next one of the plan */
+    uint64_t next_index; /* of the next event from a chunk */
+    const struct vs_sequenced_event *at, *end;
+};
+
+static void say(struct vs_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(struct vs_error *error, const char *format, ...)
+{
+    if (error == NULL)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- chunks ------------------------------------------------------------------------- */
+
+/*
+ * The raw payload of a chunk. Everything is checked again: since the file was
+ * indexed a recorder may have written over it.
+ */
+static int read_payload(struct vs_reader *reader, const struct vs_chunk_ref *ref,
+                        const uint8_t **raw)
+{
+    int error;
+    size_t bytes = VS_CHUNK_HEADER_BYTES + (size_t)ref->header.stored_bytes;
+    const uint8_t *whole = vs_source_at(&reader->source, ref->offset, bytes, &error);
+    if (whole == NULL)
+        return error == -ENODATA ? -EBADMSG : error;
+    const uint8_t *stored = whole + VS_CHUNK_HEADER_BYTES;
+    if (vs_payload_hash(stored, ref->header.stored_bytes) != ref->header.payload_hash)
+        return -EBADMSG;
+    return vs_unpacker_unpack(reader->unpacker, &ref->header, stored, raw);
+}
+
+static int make_room(struct vs_reader *reader, size_t count)
+{
+    if (count <= reader->capacity)
+        return 0;
+    struct vs_sequenced_event *events = realloc(reader->events, count * sizeof *events);
+    if (events != NULL)
+        reader->events = events;
+    uint64_t *scratch = realloc(reader->scratch, count * sizeof *scratch);
+    if (scratch != NULL)
+        reader->scratch = scratch;
+    if (events == NULL || scratch == NULL)
+        return -ENOMEM;
+    reader->capacity = count;
+    return 0;
+}
+
+/* Errors that are a chunk's own fault; any other one ends the reading. */
+static bool is_damage(int error)
+{
+    return error == -EBADMSG || error == -ENOTSUP;
+}
+
+static void mark_bad(struct vs_reader *reader, size_t at)
+{
+    reader->index.refs[at].bad = true;
+    reader->status.damaged_chunks++;
+    reader->status.chunks--;
+}
+
+/* Unpacks a chunk of events unless it is the one at hand. One that does not unpack is bad. */
+static int load(struct vs_reader *reader, size_t at)
+{
+    if (reader->loaded == at)
+        return 0;
+    const struct vs_chunk_ref *ref = &reader->index.refs[at];
+    const uint8_t *raw;
+    reader->loaded = NO_CHUNK;
+    int error = read_payload(reader, ref, &raw);
+    if (error == 0)
+        error = make_room(reader, ref->header.count);
+    if (error == 0)
+        error = vs_events_decode(raw, ref->header.raw_bytes, reader->events, ref->header.count,
+                                 reader->scratch);
+    if (error == 0)
+        reader->loaded = at;
+    else if (is_damage(error))
+        mark_bad(reader, at);
+    return error;
+}
+
+/* ---- definitions ---------------------------------------------------------------------- */
+
+static int load_definitions(struct vs_reader *reader)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < reader->index.count; i++) {
+        const struct vs_chunk_ref *ref = &reader->index.refs[i];
+        const struct vs_table_shape *shape = vs_table_shape(ref->header.type);
+        const uint8_t *raw;
+        if (shape == NULL)
+            continue;
+        total += ref->header.raw_bytes;
+        int error = total > VS_DEFINITIONS_MAX_RAW ? -EBADMSG : read_payload(reader, ref, &raw);
+        if (error == 0)
+            error = vs_definitions_take_chunk(reader->definitions, shape, raw,
+                                              ref->header.raw_bytes, ref->header.count);
+        if (is_damage(error))
+            mark_bad(reader, i);
+        else if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+/* ---- the order of events ----------------------------------------------------------------- */
+
+/* One chunk did not decode: look at all of them now, so that the plan is made anew only once. */
+static int weed_out(struct vs_reader *reader)
+{
+    for (size_t i = 0; i < reader->index.count; i++) {
+        const struct vs_chunk_ref *ref = &reader->index.refs[i];
+        if (ref->header.type != VS_CHUNK_EVENTS || ref->bad)
+            continue;
+        int error = load(reader, i);
+        if (error != 0 && !is_damage(error))
+            return error;
+    }
+    return 0;
+}
+
+/* Position behind the last event of a segment. */
+static int end_sequence(struct vs_reader *reader, const struct vs_segment *segment, uint64_t *out)
+{
+    int error = load(reader, segment->ref);
+    if (error != 0)
+        return error;
+    uint64_t first = reader->index.refs[segment->ref].header.first;
+    const struct vs_sequenced_event *last = &reader->events[segment->end - 1 - first];
+    *out = last->sequence + last->cells;
+    return 0;
+}
+
+struct gaps {
+    uint64_t count, events, cells;
+};
+
+/* A hole of `events` events before the event at `sequence`, which follows `before` (or nothing). */
+static int add_gap(struct vs_reader *reader, struct gaps *gaps, uint64_t events,
+                   const struct vs_segment *before, uint64_t sequence)
+{
+    uint64_t behind = sequence; /* where the ring began is not known: no cells */
+    int error = before == NULL ? 0 : end_sequence(reader, before, &behind);
+    gaps->count++;
+    gaps->events += events;
+    gaps->cells += sequence > behind ? sequence - behind : 0;
+    return error;
+}
+
+static int find_gaps(struct vs_reader *reader, struct gaps *gaps)
+{
+    const struct vs_segment *before = NULL;
+    uint64_t expected = reader->start_index;
+    for (size_t i = 0; i < reader->plan.count; i++) {
+        const struct vs_segment *segment = &reader->plan.segments[i];
+        if (segment->end <= reader->start_index)
+            continue;
+        uint64_t sequence = reader->index.refs[segment->ref].header.mark;
+        int error = segment->first > expected
+                        ? add_gap(reader, gaps, segment->first - expected, before, sequence)
+                        : 0;
+        if (error != 0)
+            return error;
+        expected = segment->end;
+        before = segment;
+    }
+    if (!reader->index.has_end || reader->index.end_index <= expected)
+        return 0;
+    return add_gap(reader, gaps, reader->index.end_index - expected, before,
+                   reader->index.end_sequence);
+}
+
+/* Plan, event count and gaps, as of the chunks not known to be bad. */
+static int make_plan(struct vs_reader *reader)
+{
+    for (;;) {
+        struct gaps gaps = {0};
+        int error = vs_plan_build(&reader->index, &reader->plan);
+        if (error == 0)
+            error = find_gaps(reader, &gaps);
+        if (is_damage(error)) {
+            error = weed_out(reader);
+            if (error == 0)
+                continue;
+        }
+        if (error != 0)
+            return error;
+        reader->status.sequence_gaps = gaps.count;
+        reader->status.missing_events = gaps.events;
+        reader->status.missing_cells = gaps.cells;
+        break;
+    }
+    reader->status.events = reader->live.count + reader->ring.count;
+    for (size_t i = 0; i < reader->plan.count; i++) {
+        const struct vs_segment *segment = &reader->plan.segments[i];
+        uint64_t first =
+            segment->first > reader->start_index ? segment->first : reader->start_index;
+        if (segment->end > first)
+            reader->status.events += segment->end - first;
+    }
+    return 0;
+}
+
+/* ---- a lost beginning --------------------------------------------------------------------- */
+
+/*
+ * Appends the part at refs[at] to the live set. The parts of one key frame are
+ * consecutive chunks. 1 when the key frame is complete with it, 0 when more is
+ * to come, -EBADMSG when it does not continue what is there.
+ */
+static int add_keyframe_part(struct vs_reader *reader, size_t at)
+{
+    const struct vs_chunk_ref *ref = &reader->index.refs[at];
+    struct vs_keyframe_part part;
+    const uint8_t *raw;
+    size_t count = ref->header.count;
+    reader->loaded = NO_CHUNK;
+    int error = read_payload(reader, ref, &raw);
+    if (error == 0)
+        error = make_room(reader, count);
+    if (error == 0)
+        error = vs_keyframe_decode(raw, ref->header.raw_bytes, reader->events, count,
+                                   reader->scratch, &part);
+    if (error != 0)
+        return error;
+    struct event_list *live = &reader->live;
+    if (part.ordinal != live->count || part.total < live->count + count)
+        return -EBADMSG;
+    struct vs_sequenced_event *grown =
+        realloc(live->events, (live->count + count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    if (count > 0)
+        memcpy(grown + live->count, reader->events, count * sizeof *grown);
+    live->events = grown;
+    live->count += count;
+    return live->count == part.total;
+}
+
+/* Reads the key frame that begins at refs[first]: 1 when it is whole, 0 when not, or an error. */
+static int read_keyframe(struct vs_reader *reader, size_t first)
+{
+    const struct vs_chunk_header *head = &reader->index.refs[first].header;
+    reader->live.count = 0;
+    for (size_t i = first; i < reader->index.count; i++) {
+        const struct vs_chunk_header *header = &reader->index.refs[i].header;
+        if (header->type != VS_CHUNK_KEYFRAME || header->first != head->first)
+            break;
+        int got = add_keyframe_part(reader, i);
+        if (got != 0)
+            return is_damage(got) ? 0 : got;
+    }
+    return 0;
+}
+
+/*
+ * A circular file whose first events are gone starts at the oldest whole key
+ * frame behind which nothing has been overwritten.
+ */
+static int start_at_keyframe(struct vs_reader *reader)
+{
+    const struct vs_plan *plan = &reader->plan;
+    uint64_t available = plan->count > 0 ? plan->segments[0].first : 0;
+    if (!reader->index.circular || (plan->count > 0 && available == 0))
+        return 0;
+    for (size_t i = 0; i < reader->index.count; i++) {
+        const struct vs_chunk_header *header = &reader->index.refs[i].header;
+        if (header->type != VS_CHUNK_KEYFRAME || header->first < available)
+            continue;
+        int got = read_keyframe(reader, i);
+        if (got < 0)
+            return got;
+        if (got == 1) {
+            reader->start_index = header->first;
+            reader->status.keyframe_sequence = header->mark;
+            reader->status.keyframe_events = reader->live.count;
+            return 0;
+        }
+    }
+    reader->live.count = 0;
+    return 0;
+}
+
+/* ---- the ring beside the trace --------------------------------------------------------------- */
+
+/* A number of the trace's own facts, to compare with the ring's; false when it says nothing. */
+static bool fact_number(const struct vs_reader *reader, const char *facts, const char *group,
+                        const char *field, uint64_t *out)
+{
+    const char *text = vs_reader_meta(reader, facts);
+    json_t *object = text == NULL ? NULL : json_loads(text, 0, NULL);
+    json_t *holder = group == NULL ? object : json_object_get(object, group);
+    json_t *value = json_object_get(holder, field);
+    bool known = json_is_integer(value);
+    if (known)
+        *out = (uint64_t)json_integer_value(value);
+    json_decref(object);
+    return known;
+}
+
+static bool ring_is_ours(const struct vs_reader *reader, const struct vs_ring_file *ring)
+{
+    uint64_t value;
+    if (fact_number(reader, "clock", "start", "monotonic_ns", &value) &&
+        value != ring->start_monotonic_ns)
+        return false;
+    return !fact_number(reader, "process", NULL, "pid", &value) || value == ring->pid;
+}
+
+static int last_position(struct vs_reader *reader, uint64_t *out)
+{
+    *out = reader->live.count > 0 ? reader->status.keyframe_sequence : 0;
+    if (reader->plan.count == 0)
+        return 0;
+    const struct vs_segment *last = &reader->plan.segments[reader->plan.count - 1];
+    int error = end_sequence(reader, last, out);
+    if (!is_damage(error))
+        return error;
+    error = weed_out(reader);
+    if (error == 0)
+        error = make_plan(reader);
+    return error != 0 ? error : last_position(reader, out);
+}
+
+/* Counters of the ring that the trace's own events have told are not told again. */
+static int take_counters(struct vs_reader *reader, struct vs_ring_file *ring)
+{
+    const struct vs_sequenced_event *events;
+    size_t count;
+    int got;
+    if (!vs_ring_file_has_counters(ring))
+        return 0;
+    vs_reader_rewind(reader);
+    while ((got = vs_reader_next_block(reader, &events, &count)) == 1)
+        for (size_t i = 0; i < count; i++)
+            vs_ring_file_told(ring, &events[i].event);
+    return got < 0 ? got : vs_ring_file_rest(ring);
+}
+
+static int take_ring(struct vs_reader *reader, struct vs_ring_file *ring)
+{
+    uint64_t position;
+    if (!ring_is_ours(reader, ring))
+        return 0;
+    int error = last_position(reader, &position);
+    if (error == 0)
+        error = vs_ring_file_read(ring, position, reader->definitions);
+    if (error == 0)
+        error = take_counters(reader, ring);
+    if (error != 0)
+        return error;
+    if (ring->skipped_cells > 0) {
+        reader->status.sequence_gaps++;
+        reader->status.missing_cells += ring->skipped_cells;
+    }
+    reader->ring = (struct event_list){ring->events, ring->count};
+    reader->status.ring_events = ring->count;
+    reader->status.events += ring->count;
+    ring->events = NULL;
+    return 0;
+}
+
+/* No ring, or one that is none: nothing to take. */
+static int look_for_ring(struct vs_reader *reader)
+{
+    if (reader->status.closed)
+        return 0;
+    char *path = NULL;
+    struct vs_ring_file *ring = malloc(sizeof *ring);
+    int error = 0;
+    if (ring == NULL || asprintf(&path, "%s%s", reader->path, VS_RING_FILE_SUFFIX) < 0) {
+        free(ring);
+        return -ENOMEM;
+    }
+    if (vs_ring_file_open(path, ring) == 0) {
+        error = take_ring(reader, ring);
+        vs_ring_file_close(ring);
+    }
+    free(ring);
+    free(path);
+    return error;
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+static void say_why(struct vs_error *error, const struct vs_reader *reader, int why)
+{
+    const char *path = reader->path;
+    const struct vs_index *index = &reader->index;
+    if (why == -EISDIR)
+        say(error, "%s is a directory: give the trace file in it", path);
+    else if (why == -EINVAL && reader->source.fd < 0 && reader->source.memory == NULL)
+        say(error, "%s is not a regular file: give a .vscope trace", path);
+    else if (why == -EINVAL && reader->source.bytes == 0)
+        say(error, "%s is empty: nothing was recorded in it", path);
+    else if (why == -EINVAL)
+        say(error, "%s is not a vramscope trace: give a .vscope file", path);
+    else if (why == -ENOTSUP && index->version != VS_TRACE_FORMAT_VERSION)
+        say(error, "%s has trace format %u, this vramscope reads up to %u: use a newer vramscope",
+            path, index->version, VS_TRACE_FORMAT_VERSION);
+    else if (why == -ENOTSUP)
+        say(error, "%s holds chunks of type 0x%04x that must be understood: use a newer vramscope",
+            path, index->unsupported_type);
+    else
+        say(error, "%s cannot be read: %s", path, strerror(-why));
+}
+
+static int prepare(struct vs_reader *reader)
+{
+    reader->loaded = NO_CHUNK;
+    reader->definitions = vs_definitions_new();
+    reader->unpacker = vs_unpacker_new();
+    if (reader->definitions == NULL || reader->unpacker == NULL)
+        return -ENOMEM;
+    int error = vs_index_build(&reader->source, &reader->index, &reader->status);
+    if (error == 0)
+        error = load_definitions(reader);
+    if (error == 0)
+        error = vs_plan_build(&reader->index, &reader->plan);
+    if (error == 0)
+        error = start_at_keyframe(reader);
+    if (error == 0)
+        error = make_plan(reader);
+    if (error == 0 && reader->source.fd >= 0)
+        error = look_for_ring(reader);
+    vs_reader_rewind(reader);
+    return error;
+}
+
+static int open_source(const char *path, struct vs_reader **out, struct vs_error *error,
+                       const void *data, size_t bytes)
+{
+    *out = NULL;
+    struct vs_reader *reader = calloc(1, sizeof *reader);
+    int why = -ENOMEM;
+    if (reader != NULL)
+        reader->source.fd = -1;
+    if (reader != NULL && (reader->path = strdup(path)) != NULL) {
+        why = data == NULL ? vs_source_open(path, &reader->source)
+                           : vs_source_memory(data, bytes, &reader->source);
+        if (why == 0)
+            why = prepare(reader);
+    }
+    if (why == 0) {
+        *out = reader;
+        return 0;
+    }
+    if (reader != NULL && reader->path != NULL)
+        say_why(error, reader, why);
+    else
+        say(error, "%s cannot be read: %s", path, strerror(-why));
+    vs_reader_close(reader);
+    return why;
+}
+
+int vs_reader_open(const char *path, struct vs_reader **out, struct vs_error *error)
+{
+    return open_source(path, out, error, NULL, 0);
+}
+
+int vs_reader_open_memory(const void *data, size_t bytes, const char *name, struct vs_reader **out,
+                          struct vs_error *error)
+{
+    return open_source(name, out, error, data == NULL ? "" : data, bytes);
+}
+
+void vs_reader_close(struct vs_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    vs_source_close(&reader->source);
+    vs_index_free(&reader->index);
+    vs_plan_free(&reader->plan);
+    vs_definitions_free(reader->definitions);
+    vs_unpacker_free(reader->unpacker);
+    free(reader->events);
+    free(reader->scratch);
+    free(reader->live.events);
+    free(reader->ring.events);
+    free(reader->path);
+    free(reader);
+}
+
+const struct vs_trace_status *vs_reader_status(const struct vs_reader *reader)
+{
+    return &reader->status;
+}
+
+const char *vs_reader_path(const struct vs_reader *reader)
+{
+    return reader->path;
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+void vs_reader_rewind(struct vs_reader *reader)
+{
+    reader->stage = AT_LIVE;
+    reader->segment = 0;
+    reader->next_index = reader->start_index;
+    reader->at = reader->end = NULL;
+}
+
+/* The segment that holds the next index or the first one behind it. */
+static void find_segment(struct vs_reader *reader)
+{
+    reader->segment = 0;
+    while (reader->segment < reader->plan.count &&
+           reader->plan.segments[reader->segment].end <= reader->next_index)
+        reader->segment++;
+}
+
+/* Points at..end at the events of the next segment; false when there is none. */
+static int enter_segment(struct vs_reader *reader)
+{
+    while (reader->segment < reader->plan.count) {
+        const struct vs_segment *segment = &reader->plan.segments[reader->segment];
+        if (segment->end <= reader->next_index) {
+            reader->segment++;
+            continue;
+        }
+        int error = load(reader, segment->ref);
+        if (is_damage(error)) {
+            /* Others may hold some of its events: a new plan, from where we are. */
+            error = weed_out(reader);
+            if (error == 0)
+                error = make_plan(reader);
+            find_segment(reader);
+            if (error == 0)
+                continue;
+        }
+        if (error != 0)
+            return error;
+        uint64_t base = reader->index.refs[segment->ref].header.first;
+        uint64_t first = segment->first > reader->next_index ? segment->first : reader->next_index;
+        reader->at = reader->events + (first - base);
+        reader->end = reader->events + (segment->end - base);
+        reader->next_index = segment->end;
+        reader->segment++;
+        return 1;
+    }
+    return 0;
+}
+
+static void enter_list(struct vs_reader *reader, const struct event_list *list)
+{
+    reader->at = list->events;
+    reader->end = list->count > 0 ? list->events + list->count : list->events;
+}
+
+/* Makes at < end; 1, 0 at the end of everything, or a read error. */
+static int advance(struct vs_reader *reader)
+{
+    int got;
+    while (reader->at == reader->end) {
+        switch (reader->stage) {
+        case AT_LIVE:
+            enter_list(reader, &reader->live);
+            reader->stage = AT_CHUNKS;
+            break;
+        case AT_CHUNKS:
+            got = enter_segment(reader);
+            if (got < 0)
+                return got;
+            if (got == 0)
+                reader->stage = AT_RING;
+            break;
+        case AT_RING:
+            enter_list(reader, &reader->ring);
+            reader->stage = AT_END;
+            break;
+        case AT_END:
+            return 0;
+        }
+    }
+    return 1;
+}
+
+int vs_reader_next(struct vs_reader *reader, struct vs_sequenced_event *out)
+{
+    if (reader->at == reader->end) {
+        int got = advance(reader);
+        if (got != 1)
+            return got;
+    }
+    *out = *reader->at++;
+    return 1;
+}
+
+int vs_reader_next_block(struct vs_reader *reader, const struct vs_sequenced_event **events,
+                         size_t *count)
+{
+    int got = advance(reader);
+    if (got != 1)
+        return got;
+    *events = reader->at;
+    *count = (size_t)(reader->end - reader->at);
+    reader->at = reader->end;
+    return 1;
+}
+
+/* ---- definitions ---------------------------------------------------------------------------- */
+
+const char *vs_reader_string(const struct vs_reader *reader, uint32_t id)
+{
+    return vs_definitions_string(reader->definitions, id);
+}
+
+const struct vs_thread_def *vs_reader_thread(const struct vs_reader *reader, uint32_t thread)
+{
+    return vs_definitions_thread(reader->definitions, thread);
+}
+
+const struct vs_module_def *vs_reader_module(const struct vs_reader *reader, uint32_t id)
+{
+    return vs_definitions_module(reader->definitions, id);
+}
+
+const struct vs_stack_def *vs_reader_stack(const struct vs_reader *reader, uint32_t id)
+{
+    return vs_definitions_stack(reader->definitions, id);
+}
+
+size_t vs_reader_device_count(const struct vs_reader *reader)
+{
+    return vs_definitions_device_count(reader->definitions);
+}
+
+const struct vs_device_def *vs_reader_device(const struct vs_reader *reader, size_t index)
+{
+    return vs_definitions_device(reader->definitions, index);
+}
+
+const char *vs_reader_meta(const struct vs_reader *reader, const char *name)
+{
+    return vs_definitions_meta(reader->definitions, name);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes a trace: buffers definitions and events, turns them into chunks, and
+ * appends each chunk body first, header last, so that a writer killed at any
+ * moment leaves whole chunks and at most one tail without a header. After the
+ * first failed write nothing more is written: what is there stays readable.
+ */
+#include "trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "trace_chunk.h"
+#include "trace_events.h"
+#include "trace_table.h"
+
+#define TABLES_MAX_BYTES (1U << 20) /* buffered definitions are written when they reach this */
+#define CHUNK_EVENTS_MAX 65536U
+#define STACK_FRAMES_MAX 65536U
+#define TEXT_MAX_BYTES (1U << 20)
+
+/* Definitions before facts, facts before events: the order in which a flush writes them. */
+enum table_index {
+    TABLE_STRINGS,
+    TABLE_THREADS,
+    TABLE_MODULES,
+    TABLE_DEVICES,
+    TABLE_STACKS,
+    TABLE_META,
+    TABLES
+};
+
+static const uint16_t table_types[TABLES] = {VS_CHUNK_STRINGS, VS_CHUNK_THREADS, VS_CHUNK_MODULES,
+                                             VS_CHUNK_DEVICES, VS_CHUNK_STACKS,  VS_CHUNK_META};
+
+struct vs_writer {
+    int fd;
+    int error; /* the first write error; sticky */
+    uint32_t file_tag;
+    uint64_t offset; /* end of the last whole chunk */
+    uint64_t chunks;
+    uint64_t next_index;    /* events given so far, buffered ones included */
+    uint64_t next_sequence; /* position behind the last event's cells */
+    struct vs_packer *packer;
+    struct vs_bytes payload;
+    struct vs_table tables[TABLES];
+    struct vs_sequenced_event *events;
+    size_t event_count, event_capacity;
+};
+
+/* ---- bytes to the file -------------------------------------------------------- */
+
+static int write_at(int fd, const uint8_t *data, size_t bytes, uint64_t offset)
+{
+    while (bytes > 0) {
+        ssize_t done = pwrite(fd, data, bytes, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? -errno : -EIO;
+        data += done;
+        bytes -= (size_t)done;
+        offset += (uint64_t)done;
+    }
+    return 0;
+}
+
+/* Remembers the error and takes the unfinished chunk off the file, if the system lets us. */
+static int fail(struct vs_writer *writer, int error)
+{
+    if (writer->error == 0) {
+        writer->error = error;
+        if (ftruncate(writer->fd, (off_t)writer->offset) != 0) {
+            /* The tail stays: readers find no header there. */
+        }
+    }
+    return writer->error;
+}
+
+/* Body and padding first, the header last: until then the chunk does not exist. */
+static int append_chunk(struct vs_writer *writer, struct vs_chunk_header *header,
+                        const uint8_t *stored)
+{
+    static const uint8_t zeros[VS_TRACE_ALIGN];
+    uint8_t encoded[VS_CHUNK_HEADER_BYTES];
+    header->number = writer->chunks;
+    header->file_tag = writer->file_tag;
+    uint64_t body = writer->offset + VS_CHUNK_HEADER_BYTES;
+    uint64_t next = writer->offset + vs_chunk_span(header);
+    uint64_t padding = next - body - header->stored_bytes;
+    vs_chunk_header_encode(header, encoded);
+    int error = write_at(writer->fd, stored, header->stored_bytes, body);
+    if (error == 0)
+        error = write_at(writer->fd, zeros, (size_t)padding, body + header->stored_bytes);
+    if (error == 0)
+        error = write_at(writer->fd, encoded, sizeof encoded, writer->offset);
+    if (error != 0)
+        return fail(writer, error);
+    writer->offset = next;
+    writer->chunks++;
+    return 0;
+}
+
+/* Packs what is in `payload` and appends it. */
+static int append_payload(struct vs_writer *writer, struct vs_chunk_header *header)
+{
+    const uint8_t *stored;
+    int error = vs_packer_pack(writer->packer, writer->payload.data, writer->payload.bytes, header,
+                               &stored);
+    writer->payload.bytes = 0;
+    return error != 0 ? fail(writer, error) : append_chunk(writer, header, stored);
+}
+
+/* ---- buffers to chunks ---------------------------------------------------------- */
+
+static int write_table(struct vs_writer *writer, struct vs_table *table)
+{
+    if (table->rows == 0)
+        return 0;
+    struct vs_chunk_header header = {.type = table->shape->type,
+                                     .first = table->lowest_id,
+                                     .mark = table->highest_id,
+                                     .count = (uint32_t)table->rows};
+    int error = vs_table_encode(table, &writer->payload);
+    vs_table_clear(table);
+    return error != 0 ? fail(writer, error) : append_payload(writer, &header);
+}
+
+static int write_tables(struct vs_writer *writer)
+{
+    for (size_t i = 0; i < TABLES; i++) {
+        int error = write_table(writer, &writer->tables[i]);
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+static int write_events(struct vs_writer *writer)
+{
+    if (writer->event_count == 0)
+        return 0;
+    struct vs_chunk_header header = {.type = VS_CHUNK_EVENTS,
+                                     .first = writer->next_index - writer->event_count,
+                                     .mark = writer->events[0].sequence,
+                                     .count = (uint32_t)writer->event_count};
+    int error = vs_events_encode(writer->events, writer->event_count, &writer->payload);
+    writer->event_count = 0;
+    return error != 0 ? fail(writer, error) : append_payload(writer, &header);
+}
+
+int vs_writer_flush(struct vs_writer *writer)
+{
+    if (writer->error != 0)
+        return writer->error;
+    int error = write_tables(writer);
+    return error != 0 ? error : write_events(writer);
+}
+
+/* ---- life ----------------------------------------------------------------------- */
+
+/* Only has to differ from other files': chunks of one file are told from another's by it. */
+static void make_file_id(uint8_t id[16])
+{
+    if (getentropy(id, 16) == 0)
+        return;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t words[2] = {(uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec,
+                         (uint64_t)getpid()};
+    words[0] = vs_payload_hash(words, sizeof words);
+    words[1] = vs_payload_hash(words, sizeof words);
+    memcpy(id, words, sizeof words);
+}
+
+static int write_file_header(struct vs_writer *writer)
+{
+    struct vs_file_header header = {.version = VS_TRACE_FORMAT_VERSION};
+    uint8_t encoded[VS_FILE_HEADER_BYTES];
+    make_file_id(header.file_id);
+    vs_file_header_encode(&header, encoded);
+    writer->file_tag = vs_file_tag(header.file_id);
+    int error = write_at(writer->fd, encoded, sizeof encoded, 0);
+    if (error == 0)
+        writer->offset = sizeof encoded;
+    return error;
+}
+
+static void free_writer(struct vs_writer *writer)
+{
+    for (size_t i = 0; i < TABLES; i++)
+        vs_table_free(&writer->tables[i]);
+    vs_bytes_free(&writer->payload);
+    vs_packer_free(writer->packer);
+    free(writer->events);
+    free(writer);
+}
+
+int vs_writer_create(int fd, size_t chunk_events, int zstd_level, struct vs_writer **out)
+{
+    *out = NULL;
+    struct vs_writer *writer = calloc(1, sizeof *writer);
+    if (writer == NULL)
+        return -ENOMEM;
+    writer->fd = fd;
+    writer->event_capacity = chunk_events == 0                 ? 1
+                             : chunk_events > CHUNK_EVENTS_MAX ? CHUNK_EVENTS_MAX
+                                                               : chunk_events;
+    writer->events = malloc(writer->event_capacity * sizeof *writer->events);
+    writer->packer = vs_packer_new(zstd_level);
+    for (size_t i = 0; i < TABLES; i++)
+        vs_table_init(&writer->tables[i], table_types[i]);
+    int error =
+        writer->events == NULL || writer->packer == NULL ? -ENOMEM : write_file_header(writer);
+    if (error != 0) {
+        free_writer(writer);
+        return error;
+    }
+    *out = writer;
+    return 0;
+}
+
+uint64_t vs_writer_bytes(const struct vs_writer *writer)
+{
+    return writer->offset;
+}
+
+int vs_writer_close(struct vs_writer *writer, bool complete)
+{
+    int error = vs_writer_flush(writer);
+    if (error == 0 && complete) {
+        struct vs_chunk_header header = {.type = VS_CHUNK_END,
+                                         .first = writer->next_index,
+                                         .mark = writer->next_sequence,
+                                         .payload_hash = vs_payload_hash(NULL, 0)};
+        error = append_chunk(writer, &header, NULL);
+    }
+    free_writer(writer);
+    return error;
+}
+
+/* ---- what callers add -------------------------------------------------------------- */
+
+int vs_writer_event(struct vs_writer *writer, const struct vs_sequenced_event *event)
+{
+    if (writer->error != 0)
+        return writer->error;
+    uint64_t behind;
+    if (event->sequence < writer->next_sequence ||
+        __builtin_add_overflow(event->sequence, (uint64_t)event->cells, &behind))
+        return -EINVAL;
+    writer->events[writer->event_count++] = *event;
+    writer->next_index++;
+    writer->next_sequence = behind;
+    return writer->event_count == writer->event_capacity ? vs_writer_flush(writer) : 0;
+}
+
+static int add_row(struct vs_writer *writer, enum table_index index, const struct vs_table_row *row)
+{
+    if (writer->error != 0)
+        return writer->error;
+    struct vs_table *table = &writer->tables[index];
+    int error = vs_table_add(table, row);
+    if (error != 0)
+        return fail(writer, error);
+    return vs_table_bytes(table) >= TABLES_MAX_BYTES ? write_tables(writer) : 0;
+}
+
+int vs_writer_string(struct vs_writer *writer, uint32_t id, const char *text, size_t bytes)
+{
+    struct vs_table_row row = {.numbers = {id}, .texts = {{text, bytes}}};
+    return bytes > TEXT_MAX_BYTES ? -EINVAL : add_row(writer, TABLE_STRINGS, &row);
+}
+
+int vs_writer_thread(struct vs_writer *writer, const struct vs_thread_def *thread)
+{
+    struct vs_table_row row = {
+        .numbers = {thread->thread},
+        .texts = {{thread->name, strnlen(thread->name, sizeof thread->name)}}};
+    return add_row(writer, TABLE_THREADS, &row);
+}
+
+int vs_writer_module(struct vs_writer *writer, const struct vs_module_def *module)
+{
+    const char *path = module->path == NULL ? "" : module->path;
+    size_t path_bytes = strlen(path);
+    if (module->build_id_bytes > sizeof module->build_id || path_bytes > TEXT_MAX_BYTES)
+        return -EINVAL;
+    struct vs_table_row row = {
+        .numbers = {module->id, module->generation, module->start, module->end, module->load_bias},
+        .texts = {{(const char *)module->build_id, module->build_id_bytes}, {path, path_bytes}}};
+    return add_row(writer, TABLE_MODULES, &row);
+}
+
+int vs_writer_device(struct vs_writer *writer, const struct vs_device_def *device)
+{
+    if (device->device < 0 || device->device > INT8_MAX)
+        return -EINVAL;
+    struct vs_table_row row = {
+        .numbers = {(uint64_t)device->device, device->total_bytes, device->integrated},
+        .texts = {{(const char *)device->uuid, sizeof device->uuid},
+                  {(const char *)device->mig_uuid, sizeof device->mig_uuid},
+                  {device->pci_id, strnlen(device->pci_id, sizeof device->pci_id)},
+                  {device->name, strnlen(device->name, sizeof device->name)}}};
+    return add_row(writer, TABLE_DEVICES, &row);
+}
+
+int vs_writer_stack(struct vs_writer *writer, const struct vs_stack_def *stack)
+{
+    struct vs_table_row row = {
+        .numbers = {stack->id}, .words = stack->frames, .word_count = stack->frame_count};
+    return stack->frame_count > STACK_FRAMES_MAX ? -EINVAL : add_row(writer, TABLE_STACKS, &row);
+}
+
+int vs_writer_meta(struct vs_writer *writer, const char *name, const char *json, size_t bytes)
+{
+    struct vs_table_row row = {.texts = {{name, strlen(name)}, {json, bytes}}};
+    return bytes > TEXT_MAX_BYTES ? -EINVAL : add_row(writer, TABLE_META, &row);
+}
+
+/* One part of a key frame: as many events as a chunk takes. */
+static int write_keyframe_part(struct vs_writer *writer, uint64_t sequence,
+                               const struct vs_sequenced_event *live, size_t count,
+                               const struct vs_keyframe_part *part)
+{
+    struct vs_chunk_header header = {.type = VS_CHUNK_KEYFRAME,
+                                     .first = writer->next_index,
+                                     .mark = sequence,
+                                     .count = (uint32_t)count};
+    int error = vs_keyframe_encode(live, count, part, &writer->payload);
+    return error != 0 ? fail(writer, error) : append_payload(writer, &header);
+}
+
+int vs_writer_keyframe(struct vs_writer *writer, uint64_t sequence,
+                       const struct vs_sequenced_event *live, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (live[i].sequence < live[i - 1].sequence)
+            return -EINVAL;
+    int error = vs_writer_flush(writer);
+    size_t done = 0;
+    do {
+        struct vs_keyframe_part part = {.ordinal = done, .total = count};
+        size_t some = count - done < CHUNK_EVENTS_MAX ? count - done : CHUNK_EVENTS_MAX;
+        if (error == 0)
+            error = write_keyframe_part(writer, sequence, live + done, some, &part);
+        done += some;
+    } while (error == 0 && done < count);
+    return error;
+}
