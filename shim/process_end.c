@@ -2,8 +2,9 @@
 /*
  * How the process ends. In a container's end the collector dies with it, so
  * each end that can be seen coming is recorded and waited for, a bounded time:
- * exit and return from main (on_exit has the status, our destructor runs behind
- * the program's own handlers), _exit, _Exit, quick_exit, abort, exec*.
+ * exit and return from main (on_exit has the status, and registered before
+ * main began it runs behind every other handler and destructor), _exit, _Exit, quick_exit, abort,
+ * exec*.
  *
  * A vfork child shares our memory and may call any of them: it is told from the
  * recorded process by its pid.
@@ -33,7 +34,6 @@ static struct {
     int (*execvp)(const char *, char *const[]);
     int (*execvpe)(const char *, char *const[], char *const[]);
     int (*fexecve)(int, char *const[], char *const[]);
-    int exit_status; /* what on_exit was told */
 } process_end;
 
 /* Fills a function pointer of any type with the next definition of `name`. */
@@ -42,10 +42,10 @@ static void resolve(void *pointer, const char *name)
     *(void **)pointer = real_dlsym((void *)-1L /* RTLD_NEXT */, name);
 }
 
-static void keep_status(int status, void *unused)
+static void on_normal_exit(int status, void *unused)
 {
     (void)unused;
-    process_end.exit_status = status;
+    process_end_record(VS_END_EXIT, status & 0xff);
 }
 
 void process_end_resolve(void)
@@ -58,7 +58,7 @@ void process_end_resolve(void)
     resolve(&process_end.execvpe, "execvpe");
     resolve(&process_end.fexecve, "fexecve");
     if (!shim_config.disabled) {
-        on_exit(keep_status, NULL);
+        on_exit(on_normal_exit, NULL);
     }
 }
 
@@ -100,11 +100,6 @@ void process_end_record(uint32_t kind, int value)
     emit_end(kind, value);
     process_end_flush();
     errno = saved_errno;
-}
-
-__attribute__((destructor)) static void on_unload(void)
-{
-    process_end_record(VS_END_EXIT, process_end.exit_status & 0xff);
 }
 
 /* ---- _exit and its kin ------------------------------------------------------- */
