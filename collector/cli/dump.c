@@ -71,7 +71,10 @@ static void print_line(const struct dump *dump, const struct vs_sequenced_event 
         fputs("  -", stdout);
     bool last = event->address == 0 && event->size == 0 && event->handle == 0 &&
                 event->free_bytes == VS_FREE_UNKNOWN && event->result == 0;
-    printf(" %-18s %-*s", vs_kind_name(event->kind), last ? 0 : 28, label_of(dump, event));
+    const char *label = label_of(dump, event);
+    printf(" %-*s", last && label[0] == 0 ? 0 : 18, vs_kind_name(event->kind));
+    if (!last || label[0] != 0)
+        printf(" %-*s", last ? 0 : 28, label);
     if (event->address != 0)
         printf(" 0x%012" PRIx64, event->address);
     if (event->size != 0)

@@ -77,7 +77,8 @@ static void on_event(void *self, const struct vs_state *state,
 
 int vs_failures_start(struct vs_failures *failures, struct vs_state *state)
 {
-    struct vs_subscriber subscriber = {.self = failures, .event = on_event};
+    struct vs_subscriber subscriber = {
+        .self = failures, .interest = VS_INTEREST_OUTCOME, .event = on_event};
     failures->state = state;
     return vs_state_subscribe(state, &subscriber);
 }

@@ -51,7 +51,8 @@ static void on_event(void *self, const struct vs_state *state,
 
 int vs_losses_start(struct vs_losses *losses, struct vs_state *state)
 {
-    struct vs_subscriber subscriber = {.self = losses, .event = on_event};
+    struct vs_subscriber subscriber = {
+        .self = losses, .interest = VS_INTEREST_OTHER, .event = on_event};
     return vs_state_subscribe(state, &subscriber);
 }
 

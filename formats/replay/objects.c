@@ -126,7 +126,8 @@ static void on_event(void *self, const struct vs_state *state,
 
 int vs_objects_start(struct vs_objects *objects, struct vs_state *state)
 {
-    struct vs_subscriber subscriber = {.self = objects, .event = on_event};
+    struct vs_subscriber subscriber = {
+        .self = objects, .interest = VS_INTEREST_MEMORY, .event = on_event};
     objects->state = state;
     return vs_state_subscribe(state, &subscriber);
 }

@@ -225,7 +225,10 @@ static void on_event(void *self, const struct vs_state *state,
 
 int vs_ooms_start(struct vs_ooms *ooms, struct vs_state *state)
 {
-    struct vs_subscriber subscriber = {.self = ooms, .event = on_event};
+    struct vs_subscriber subscriber = {.self = ooms,
+                                       .interest = VS_INTEREST_OUTCOME | VS_INTEREST_MEMORY |
+                                                   VS_INTEREST_BLOCKS,
+                                       .event = on_event};
     ooms->state = state;
     return vs_state_subscribe(state, &subscriber);
 }

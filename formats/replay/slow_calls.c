@@ -43,7 +43,10 @@ int vs_slow_calls_start(struct vs_slow_calls *calls, struct vs_state *state)
     calls->index = calloc(CALL_IDS, sizeof(*calls->index));
     if (calls->index == NULL)
         return -ENOMEM;
-    struct vs_subscriber subscriber = {.self = calls, .event = on_event};
+    struct vs_subscriber subscriber = {.self = calls,
+                                       .interest = VS_INTEREST_MEMORY | VS_INTEREST_OUTCOME |
+                                                   VS_INTEREST_OTHER,
+                                       .event = on_event};
     return vs_state_subscribe(state, &subscriber);
 }
 

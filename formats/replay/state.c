@@ -418,6 +418,35 @@ static void advance_time(struct vs_state *state, const struct vs_sequenced_event
     state->last_sequence = event->sequence;
 }
 
+static unsigned interest_in(const struct vs_event *event)
+{
+    if (event->result != 0 || event->kind == VS_KIND_FW_OOM)
+        return VS_INTEREST_OUTCOME | VS_INTEREST_MEMORY;
+    switch (vs_kind_layer(event->kind)) {
+    case 'F':
+        return VS_INTEREST_BLOCKS;
+    case 'D':
+    case 'H':
+        return VS_INTEREST_MEMORY;
+    default:
+        return event->kind == VS_KIND_STREAM_CREATE || event->kind == VS_KIND_STREAM_DESTROY ||
+                       event->kind == VS_KIND_UNDO
+                   ? VS_INTEREST_MEMORY
+                   : VS_INTEREST_OTHER;
+    }
+}
+
+static void tell_event(const struct vs_state *state, const struct vs_sequenced_event *event)
+{
+    unsigned about = interest_in(&event->event);
+    for (size_t i = 0; i < state->subscriber_count; i++) {
+        const struct vs_subscriber *subscriber = &state->subscribers[i];
+        if (subscriber->event != NULL &&
+            (subscriber->interest == VS_INTEREST_ALL || subscriber->interest & about))
+            subscriber->event(subscriber->self, state, event);
+    }
+}
+
 int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *event)
 {
     count_event(state, &event->event);
@@ -427,9 +456,7 @@ int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *even
         device_settle(state, state->touched[i]);
         state->touched[i]->touched = false;
     }
-    for (size_t i = 0; i < state->subscriber_count; i++)
-        if (state->subscribers[i].event != NULL)
-            state->subscribers[i].event(state->subscribers[i].self, state, event);
+    tell_event(state, event);
     state->touched_count = 0;
     return state->error;
 }

@@ -253,9 +253,19 @@ struct vs_counts {
 
 struct vs_state;
 
+/* Which events a subscriber's `event` is called for. */
+enum vs_interest {
+    VS_INTEREST_ALL = 0,
+    VS_INTEREST_MEMORY = 1 << 0,  /* calls on memory and objects, and UNDO: rare beside blocks */
+    VS_INTEREST_BLOCKS = 1 << 1,  /* a framework's blocks */
+    VS_INTEREST_OUTCOME = 1 << 2, /* FW_OOM, and whatever failed */
+    VS_INTEREST_OTHER = 1 << 3    /* marks, losses, measurements, order */
+};
+
 /* Any of the functions may be NULL. */
 struct vs_subscriber {
     void *self;
+    unsigned interest; /* bits of enum vs_interest */
     /* Before the totals move. */
     void (*move)(void *self, const struct vs_state *state, const struct vs_move *move);
     /* After the event took effect. For an UNDO, state->undone is the event taken back. */
