@@ -29,18 +29,13 @@ static struct {
     signal_function *signal, *sysv_signal, *bsd_signal, *sigset;
 } real;
 
-static void *next(const char *name)
-{
-    return real_dlsym((void *)-1L /* RTLD_NEXT */, name);
-}
-
 void fatal_signals_resolve(void)
 {
-    *(void **)&real.sigaction = next("sigaction");
-    *(void **)&real.signal = next("signal");
-    *(void **)&real.sysv_signal = next("sysv_signal");
-    *(void **)&real.bsd_signal = next("bsd_signal");
-    *(void **)&real.sigset = next("sigset");
+    *(void **)&real.sigaction = real_next("sigaction");
+    *(void **)&real.signal = real_next("signal");
+    *(void **)&real.sysv_signal = real_next("sysv_signal");
+    *(void **)&real.bsd_signal = real_next("bsd_signal");
+    *(void **)&real.sigset = real_next("sigset");
 }
 
 /* ---- the handler -------------------------------------------------------------- */
@@ -124,7 +119,6 @@ SHIM_EXPORT int sigaction(int number, const struct sigaction *action, struct sig
 {
     if (real.sigaction == NULL) {
         /* Before our constructor: another library's. */
-        real_dl_load();
         fatal_signals_resolve();
     }
     int result = real.sigaction(number, action, old);
@@ -137,7 +131,6 @@ SHIM_EXPORT int sigaction(int number, const struct sigaction *action, struct sig
 static sighandler_t set_handler(signal_function **function, int number, sighandler_t handler)
 {
     if (*function == NULL) {
-        real_dl_load();
         fatal_signals_resolve();
     }
     if (*function == NULL) {

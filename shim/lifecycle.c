@@ -274,6 +274,8 @@ __attribute__((constructor)) static void on_load(void)
 {
     int saved_errno = errno;
     config_load();
+    /* A second copy of us, at another path: the first one records. */
+    shim_config.disabled = shim_config.disabled || real_defined_before("vramscope_mark");
     real_dl_load();
     process_end_resolve();
     fatal_signals_resolve();

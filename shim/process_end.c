@@ -39,7 +39,7 @@ static struct {
 /* Fills a function pointer of any type with the next definition of `name`. */
 static void resolve(void *pointer, const char *name)
 {
-    *(void **)pointer = real_dlsym((void *)-1L /* RTLD_NEXT */, name);
+    *(void **)pointer = real_next(name);
 }
 
 static void on_normal_exit(int status, void *unused)

@@ -1,40 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * dlsym itself is interposed by this library (and perhaps by another preload),
- * so the real one is asked for by version, which nobody interposes in practice
- * and which dlvsym finds without going through dlsym.
- */
+/* The functions behind the ones we interpose, found without dlsym: see real_dl.h. */
 #include "real_dl.h"
 
-#include <dlfcn.h>
+#include <link.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#if defined(__x86_64__)
-#define OLD_BASE "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define OLD_BASE "GLIBC_2.17"
-#else
-#error "the base symbol version of this architecture's glibc is not known here"
-#endif
+#include "elf_object.h"
 
-/* The version every glibc of this architecture has: 2.34 moved dlvsym and kept the old name. */
-void *libc_dlvsym(void *handle, const char *name, const char *version);
-__asm__(".symver libc_dlvsym, dlvsym@" OLD_BASE);
+/* An address inside this library. */
+static const char ourselves;
 
 void *(*shim_real_dlsym_ptr)(void *handle, const char *name);
 
+struct next_search {
+    const char *name;
+    uint32_t gnu_hash;
+    bool behind_us;
+    uintptr_t elsewhere; /* the first definition before us */
+    uintptr_t found;
+};
+
+static uint32_t gnu_hash(const char *name)
+{
+    uint32_t hash = 5381;
+    for (const unsigned char *c = (const unsigned char *)name; *c != '\0'; c++) {
+        hash = hash * 33 + *c;
+    }
+    return hash;
+}
+
+static bool is_this_library(const struct dl_phdr_info *info)
+{
+    uintptr_t address = (uintptr_t)&ourselves;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type == PT_LOAD && address >= start && address - start < header->p_memsz) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int look_into(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct next_search *search = context;
+    struct elf_object object;
+    const char *version;
+    (void)size;
+
+    if (is_this_library(info)) {
+        search->behind_us = true;
+        return 0;
+    }
+    if (!elf_object_open(&object, info)) {
+        return 0;
+    }
+    uintptr_t address = elf_object_find(&object, search->name, search->gnu_hash, &version);
+    if (search->behind_us) {
+        search->found = address;
+    } else if (search->elsewhere == 0) {
+        search->elsewhere = address;
+    }
+    return search->found != 0;
+}
+
+void *real_next(const char *name)
+{
+    struct next_search search = {.name = name, .gnu_hash = gnu_hash(name)};
+    dl_iterate_phdr(look_into, &search);
+    return (void *)(search.found != 0 ? search.found : search.elsewhere);
+}
+
+bool real_defined_before(const char *name)
+{
+    struct next_search search = {.name = name, .gnu_hash = gnu_hash(name)};
+    dl_iterate_phdr(look_into, &search);
+    return search.elsewhere != 0;
+}
+
 void real_dl_load(void)
 {
-    if (__atomic_load_n(&shim_real_dlsym_ptr, __ATOMIC_ACQUIRE) != NULL) {
-        return;
-    }
-    void *found = libc_dlvsym(RTLD_NEXT, "dlsym", OLD_BASE);
-    if (found == NULL) {
-        found = libc_dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
-    }
     void *(*function)(void *, const char *);
-    *(void **)&function = found;
-    __atomic_store_n(&shim_real_dlsym_ptr, function, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&shim_real_dlsym_ptr, __ATOMIC_ACQUIRE) == NULL) {
+        *(void **)&function = real_next("dlsym");
+        __atomic_store_n(&shim_real_dlsym_ptr, function, __ATOMIC_RELEASE);
+    }
 }
 
 void *real_dlsym(void *handle, const char *name)

@@ -164,6 +164,12 @@ def test_disabled(lab):
     lab.same_as_untraced("return", VRAMSCOPE_ONLY="no,core_*")
 
 
+def test_a_second_copy_stays_out(lab):
+    copy = os.path.join(lab.folder, "libcopy.so")
+    shutil.copy(CORE, copy)
+    lab.same_as_untraced("notice", LD_PRELOAD=f"{CORE}:{copy}")
+
+
 def test_wrong_values_warn_once_and_do_not_reach_the_collector(lab):
     done = lab.run("return", VRAMSCOPE_RING="lots", VRAMSCOPE_FLUSH_MS="0", VRAMSCOPE_LOG="warn")
     lines = done.stderr.splitlines()
