@@ -76,12 +76,17 @@ static int prepare_devices(struct vs_summary *summary)
 
 static int fold_events(struct vs_summary *summary)
 {
-    struct vs_sequenced_event event;
+    const struct vs_sequenced_event *events;
+    size_t count;
     int got, result = 0;
-    while ((got = vs_reader_next(summary->reader, &event)) == 1 && result == 0)
-        result = vs_state_event(summary->state, &event);
-    if (got < 0)
-        summary->read_error = got;
+    while (result == 0 && (got = vs_reader_next_block(summary->reader, &events, &count)) != 0) {
+        if (got < 0) {
+            summary->read_error = got;
+            break;
+        }
+        for (size_t i = 0; i < count && result == 0; i++)
+            result = vs_state_event(summary->state, &events[i]);
+    }
     return result;
 }
 
