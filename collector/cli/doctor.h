@@ -23,8 +23,8 @@
  */
 
 struct doctor {
-  unsigned faults;
-  bool all; /* --all: also what is usual */
+    unsigned faults;
+    bool all; /* --all: also what is usual */
 };
 
 /* All is well; a fact; something that keeps memory events from being recorded
@@ -48,10 +48,10 @@ int doctor_pid(struct doctor *doctor, pid_t pid);
 enum elf_kind { ELF_NONE, ELF_STATIC, ELF_DYNAMIC, ELF_LIBRARY };
 
 struct elf_file {
-  const unsigned char *bytes; /* the whole file, mapped */
-  size_t size;
-  bool is_64_bit;
-  enum elf_kind kind;
+    const unsigned char *bytes; /* the whole file, mapped */
+    size_t size;
+    bool is_64_bit;
+    enum elf_kind kind;
 };
 
 /* Maps a file. 0, or a negative errno value; kind is ELF_NONE for what is no
@@ -61,22 +61,18 @@ void elf_close(struct elf_file *file);
 
 /* For each name needed (DT_NEEDED); the visitor's non-zero result ends the walk
  * and is returned. */
-int elf_each_needed(const struct elf_file *file,
-                    int (*visit)(const char *name, void *context),
+int elf_each_needed(const struct elf_file *file, int (*visit)(const char *name, void *context),
                     void *context);
 /* For each dynamic symbol; `defined`: the file has it, else it asks for it. */
 int elf_each_symbol(const struct elf_file *file,
-                    int (*visit)(const char *name, bool defined, void *context),
-                    void *context);
+                    int (*visit)(const char *name, bool defined, void *context), void *context);
 /* For each version needed of other libraries ("GLIBC_2.17"). */
-int elf_each_version(const struct elf_file *file,
-                     int (*visit)(const char *version, void *context),
+int elf_each_version(const struct elf_file *file, int (*visit)(const char *version, void *context),
                      void *context);
 /* Is the text anywhere in the file? */
 bool elf_holds(const struct elf_file *file, const char *text);
 /* Does the file define (or ask for) this dynamic symbol? */
-bool elf_has_symbol(const struct elf_file *file, const char *name,
-                    bool defined);
+bool elf_has_symbol(const struct elf_file *file, const char *name, bool defined);
 
 /* ---- doctor_proc.c
  * ------------------------------------------------------------ */
@@ -85,19 +81,18 @@ enum { PROC_MAX_LIBRARIES = 24, PROC_PATH_BYTES = 512 };
 
 /* What /proc says of a process at one moment. */
 struct proc_image {
-  pid_t pid, parent;
-  uint64_t start_ticks; /* since boot: tells a reused pid apart */
-  char executable[PROC_PATH_BYTES];
-  bool shim_mapped;
-  bool preload_set;  /* our shim's name is in LD_PRELOAD of its environment */
-  bool environ_seen; /* its environment could be read */
-  bool maps_seen;    /* its mappings could be read */
-  bool disabled;     /* VRAMSCOPE_DISABLE is set */
-  bool secure;       /* runs with other rights than its caller: the loader drops
-                        preloads */
-  size_t library_count;
-  char libraries[PROC_MAX_LIBRARIES]
-                [PROC_PATH_BYTES]; /* CUDA's own, as mapped */
+    pid_t pid, parent;
+    uint64_t start_ticks; /* since boot: tells a reused pid apart */
+    char executable[PROC_PATH_BYTES];
+    bool shim_mapped;
+    bool preload_set;  /* our shim's name is in LD_PRELOAD of its environment */
+    bool environ_seen; /* its environment could be read */
+    bool maps_seen;    /* its mappings could be read */
+    bool disabled;     /* VRAMSCOPE_DISABLE is set */
+    bool secure;       /* runs with other rights than its caller: the loader drops
+                          preloads */
+    size_t library_count;
+    char libraries[PROC_MAX_LIBRARIES][PROC_PATH_BYTES]; /* CUDA's own, as mapped */
 };
 
 /* 0, or a negative errno value (-ESRCH: gone, or a kernel thread). */
@@ -107,8 +102,7 @@ int proc_read(pid_t pid, struct proc_image *image);
  */
 const char *proc_why_not(const struct proc_image *image);
 /* Calls `visit` for each process below `root`, itself included. */
-void proc_each_below(pid_t root, void (*visit)(pid_t pid, void *context),
-                     void *context);
+void proc_each_below(pid_t root, void (*visit)(pid_t pid, void *context), void *context);
 /* Is the file name one of CUDA's libraries (driver, runtime, NVML, those that
  * carry a runtime)? */
 bool proc_is_cuda_library(const char *path);
@@ -121,8 +115,8 @@ bool proc_is_cuda_library(const char *path);
 int doctor_hooks(struct doctor *doctor, const char *folder, const char *shim);
 /* Says which hooks have nothing to stand before in the libraries a program
  * loaded (NULL: none). */
-void doctor_unresolved(struct doctor *doctor, const char *shim,
-                       const char *driver, const char *runtime);
+void doctor_unresolved(struct doctor *doctor, const char *shim, const char *driver,
+                       const char *runtime);
 
 /* ---- doctor_host.c
  * ------------------------------------------------------------- */
