@@ -148,7 +148,15 @@ enum vs_object_kind {
     VS_OBJECT_POOL,
     VS_OBJECT_KINDS
 };
+enum { VS_OBJECTS_REMOVED = 256 };
 struct vs_objects {
+    /* The last ones destroyed: an UNDO brings back only what its event removed. */
+    struct {
+        uint64_t key;
+        uint8_t kind;
+        bool valid;
+    } removed[VS_OBJECTS_REMOVED];
+    size_t next_removed;
     struct {
         struct vs_sizes live;
         uint64_t created, destroyed;

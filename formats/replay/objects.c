@@ -7,6 +7,9 @@
 
 #include "analysis.h"
 
+/* CUDA_ERROR_DEINITIALIZED: the driver has shut down, and all objects with it. */
+enum { RESULT_SHUT_DOWN = 4 };
+
 struct change {
     enum vs_object_kind kind;
     uint64_t key;
@@ -85,25 +88,41 @@ static bool change_of(const struct vs_state *state, const struct vs_event *event
     }
 }
 
-static void apply(struct vs_objects *objects, const struct change *change,
-                  const struct vs_event *event, bool taken_back)
+static void create(struct vs_objects *objects, const struct change *change,
+                   const struct vs_event *event)
 {
     struct vs_sizes *live = &objects->kinds[change->kind].live;
-    uint64_t *known = vs_sizes_get(live, change->key);
-    if (change->created) {
-        if (known != NULL)
-            return; /* the same one again: a handle exported twice, a context retained */
-        if (vs_sizes_put(live, change->key) == NULL)
+    if (vs_sizes_get(live, change->key) != NULL)
+        return; /* the same one again: a handle exported twice, a context retained */
+    if (vs_sizes_put(live, change->key) == NULL)
+        objects->error = -ENOMEM;
+    objects->kinds[change->kind].created++;
+    objects->kinds[change->kind].site =
+        vs_state_site_of(objects->state, event, event->device, VS_LAYER_DRIVER, false);
+}
+
+static void destroy(struct vs_objects *objects, const struct change *change)
+{
+    if (!vs_sizes_remove(&objects->kinds[change->kind].live, change->key))
+        return;
+    objects->kinds[change->kind].destroyed++;
+    size_t at = objects->next_removed++ % VS_OBJECTS_REMOVED;
+    objects->removed[at].key = change->key;
+    objects->removed[at].kind = (uint8_t)change->kind;
+    objects->removed[at].valid = true;
+}
+
+static void bring_back(struct vs_objects *objects, const struct change *change)
+{
+    for (size_t i = 0; i < VS_OBJECTS_REMOVED; i++) {
+        if (!objects->removed[i].valid || objects->removed[i].key != change->key ||
+            objects->removed[i].kind != change->kind)
+            continue;
+        objects->removed[i].valid = false;
+        objects->kinds[change->kind].destroyed--;
+        if (vs_sizes_put(&objects->kinds[change->kind].live, change->key) == NULL)
             objects->error = -ENOMEM;
-        if (taken_back)
-            objects->kinds[change->kind].destroyed--;
-        else
-            objects->kinds[change->kind].created++;
-        objects->kinds[change->kind].site =
-            vs_state_site_of(objects->state, event, event->device, VS_LAYER_DRIVER, false);
-    } else if (known != NULL) {
-        vs_sizes_remove(live, change->key);
-        objects->kinds[change->kind].destroyed++;
+        return;
     }
 }
 
@@ -114,13 +133,14 @@ static void on_event(void *self, const struct vs_state *state,
     const struct vs_event *event = &sequenced->event;
     struct change change;
     if (event->kind == VS_KIND_UNDO) {
-        if (state->undone == NULL || !change_of(state, state->undone, &change) ||
-            change.kind == VS_OBJECT_IPC_HANDLE)
-            return; /* a free that failed says nothing of who opened the memory */
-        change.created = true;
-        apply(objects, &change, state->undone, true);
+        if (event->result != RESULT_SHUT_DOWN && state->undone != NULL &&
+            change_of(state, state->undone, &change))
+            bring_back(objects, &change);
     } else if (event->result == 0 && change_of(state, event, &change)) {
-        apply(objects, &change, event, false);
+        if (change.created)
+            create(objects, &change, event);
+        else
+            destroy(objects, &change);
     }
 }
 

@@ -28,7 +28,8 @@ struct vs_undo {
     uint64_t sequence; /* 0: unused */
     struct vs_event event;
     enum { VS_UNDO_NOTHING, VS_UNDO_ALLOCATION, VS_UNDO_HANDLE, VS_UNDO_RANGES } what;
-    bool unknown; /* it freed something nobody knew */
+    bool unknown;  /* it freed something nobody knew */
+    bool repeated; /* the call beneath it told the same free by itself */
     struct vs_allocation allocation;
     uint32_t handle_object;       /* index of the physical memory + 1 */
     struct vs_physical physical;  /* as it was */
@@ -100,6 +101,8 @@ int64_t device_own(const struct vs_device_state *device);
 /* state_undo.c */
 struct vs_undo *undo_begin(struct vs_state *state, const struct vs_sequenced_event *event);
 void undo_take(struct vs_state *state, const struct vs_sequenced_event *event);
+/* A free of what an announced free took already, told again by the call beneath it. */
+bool undo_repeats(struct vs_state *state, uint64_t address);
 void undo_release(struct vs_state *state);
 
 #endif

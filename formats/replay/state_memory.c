@@ -217,6 +217,8 @@ static void free_in(struct vs_state *state, struct vs_allocations *map, uint64_t
     if (known == NULL) {
         if (map == &state->allocations && vs_sizes_get(&state->graph_addresses, key) != NULL)
             return;
+        if (undo_repeats(state, key))
+            return;
         state->counts.frees_unknown++;
         if (undo != NULL)
             undo->unknown = true;

@@ -11,9 +11,13 @@
 /* CUDA_ERROR_DEINITIALIZED and cudaErrorCudartUnloading: the driver has shut down. */
 enum { RESULT_SHUT_DOWN = 4 };
 
+/* The call beneath follows at once; other threads' frees may come in between. */
+enum { REPEATED_WITHIN = 64 };
+
 struct vs_undo *undo_begin(struct vs_state *state, const struct vs_sequenced_event *event)
 {
-    if (!(event->event.flags & VS_EVENT_INTENT))
+    /* An end is announced like a free: an exec may fail. */
+    if (!(event->event.flags & VS_EVENT_INTENT) && event->event.kind != VS_KIND_PROCESS_END)
         return NULL;
     struct vs_undo *undo = &state->undos[state->undo_next];
     state->undo_next = (state->undo_next + 1) % VS_UNDO_KEPT;
@@ -34,6 +38,13 @@ static struct vs_undo *find(struct vs_state *state, uint64_t sequence)
     return NULL;
 }
 
+static void restore_context(struct vs_state *state, const struct vs_event *event)
+{
+    struct vs_device_state *device = vs_state_device(state, event->device);
+    if (device != NULL && event->kind == VS_KIND_CONTEXT_RELEASE)
+        device->primary_retains++;
+}
+
 static void restore(struct vs_state *state, struct vs_undo *undo)
 {
     if (undo->unknown && undo->event.kind == VS_KIND_PHYS_RELEASE)
@@ -43,10 +54,24 @@ static void restore(struct vs_state *state, struct vs_undo *undo)
         state->counts.ranges_unknown--;
     else if (undo->unknown)
         state->counts.frees_unknown--;
-    if (undo->what == VS_UNDO_ALLOCATION)
+    if (undo->what == VS_UNDO_ALLOCATION && !undo->repeated)
         memory_restore(state, undo);
-    else if (undo->what != VS_UNDO_NOTHING)
+    else if (undo->what == VS_UNDO_HANDLE || undo->what == VS_UNDO_RANGES)
         vmm_restore(state, undo);
+}
+
+bool undo_repeats(struct vs_state *state, uint64_t address)
+{
+    for (size_t back = 1; back <= REPEATED_WITHIN; back++) {
+        struct vs_undo *undo =
+            &state->undos[(state->undo_next + VS_UNDO_KEPT - back) % VS_UNDO_KEPT];
+        if (undo->sequence != 0 && undo->what == VS_UNDO_ALLOCATION && !undo->repeated &&
+            undo->event.flags & VS_EVENT_RUNTIME && undo->event.address == address) {
+            undo->repeated = true;
+            return true;
+        }
+    }
+    return false;
 }
 
 void undo_take(struct vs_state *state, const struct vs_sequenced_event *event)
@@ -61,8 +86,10 @@ void undo_take(struct vs_state *state, const struct vs_sequenced_event *event)
         state->counts.frees_at_shutdown++;
         return;
     }
-    state->counts.undone++;
+    if (event->event.result != 0)
+        state->counts.undone++; /* else the call beneath is the event */
     restore(state, undo);
+    restore_context(state, &undo->event);
     undo->what = VS_UNDO_NOTHING;
     undo->unknown = false;
 }

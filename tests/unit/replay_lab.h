@@ -57,9 +57,8 @@ static inline void lab_close(struct lab *lab)
 /* Folds an event; fills sequence, time and what most events have. Returns its sequence. */
 static inline uint64_t lab_put(struct lab *lab, struct vs_event event)
 {
-    struct vs_sequenced_event sequenced = {.sequence = lab->sequence,
-                                           .thread = lab->thread,
-                                           .cells = 2};
+    struct vs_sequenced_event sequenced = {
+        .sequence = lab->sequence, .thread = lab->thread, .cells = 2};
     lab->sequence += 2;
     lab->time_ns += 10;
     event.time_ns = lab->time_ns;
@@ -74,14 +73,15 @@ static inline uint64_t lab_put(struct lab *lab, struct vs_event event)
 
 static inline uint64_t lab_alloc(struct lab *lab, uint32_t module, uint64_t address, uint64_t size)
 {
-    return lab_put(lab, (struct vs_event){.kind = VS_KIND_ALLOC, .module = module,
-                                          .address = address, .size = size});
+    return lab_put(lab,
+                   (struct vs_event){
+                       .kind = VS_KIND_ALLOC, .module = module, .address = address, .size = size});
 }
 
 static inline uint64_t lab_free(struct lab *lab, uint64_t address)
 {
-    return lab_put(lab, (struct vs_event){.kind = VS_KIND_FREE, .address = address,
-                                          .flags = VS_EVENT_INTENT});
+    return lab_put(
+        lab, (struct vs_event){.kind = VS_KIND_FREE, .address = address, .flags = VS_EVENT_INTENT});
 }
 
 static inline void lab_undo(struct lab *lab, uint64_t sequence, int32_t result)
@@ -93,15 +93,21 @@ static inline void lab_undo(struct lab *lab, uint64_t sequence, int32_t result)
 static inline void lab_block(struct lab *lab, uint64_t address, uint64_t size)
 {
     lab->allocated += size;
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_ALLOC, .module = TORCH, .address = address,
-                                   .size = size, .extra = {lab->allocated, lab->reserved}});
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_ALLOC,
+                                   .module = TORCH,
+                                   .address = address,
+                                   .size = size,
+                                   .extra = {lab->allocated, lab->reserved}});
 }
 
 static inline void lab_block_free(struct lab *lab, uint64_t address, uint64_t size)
 {
     lab->allocated -= size;
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_FREE, .module = TORCH, .address = address,
-                                   .size = size, .extra = {lab->allocated, lab->reserved}});
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_FREE,
+                                   .module = TORCH,
+                                   .address = address,
+                                   .size = size,
+                                   .extra = {lab->allocated, lab->reserved}});
 }
 
 static inline void lab_segment(struct lab *lab, uint64_t address, uint64_t size)
@@ -113,14 +119,21 @@ static inline void lab_segment(struct lab *lab, uint64_t address, uint64_t size)
 static inline void lab_range(struct lab *lab, uint8_t kind, uint32_t module, uint64_t address,
                              uint64_t size, uint64_t handle)
 {
-    lab_put(lab, (struct vs_event){.kind = kind, .module = module, .address = address,
-                                   .size = size, .handle = handle, .extra = {0, 0}});
+    lab_put(lab, (struct vs_event){.kind = kind,
+                                   .module = module,
+                                   .address = address,
+                                   .size = size,
+                                   .handle = handle,
+                                   .extra = {0, 0}});
 }
 
 static inline void lab_create(struct lab *lab, uint32_t module, uint64_t handle, uint64_t size)
 {
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_PHYS_CREATE, .module = module, .handle = handle,
-                                   .size = size, .extra = {1, 0}});
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_PHYS_CREATE,
+                                   .module = module,
+                                   .handle = handle,
+                                   .size = size,
+                                   .extra = {1, 0}});
 }
 
 static inline void lab_map(struct lab *lab, uint32_t module, uint64_t address, uint64_t size,
@@ -131,8 +144,8 @@ static inline void lab_map(struct lab *lab, uint32_t module, uint64_t address, u
 
 static inline void lab_sample(struct lab *lab, uint64_t free_bytes)
 {
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_SAMPLE, .size = 16 * GIB,
-                                   .free_bytes = free_bytes});
+    lab_put(lab,
+            (struct vs_event){.kind = VS_KIND_SAMPLE, .size = 16 * GIB, .free_bytes = free_bytes});
 }
 
 static inline struct vs_bands lab_bands(const struct lab *lab)

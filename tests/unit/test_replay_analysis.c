@@ -88,13 +88,19 @@ Test(sites, every_layer_has_a_peak_of_its_own)
 static void refuse(struct lab *lab, uint8_t kind, uint32_t module, uint64_t size,
                    uint64_t free_bytes)
 {
-    lab_put(lab, (struct vs_event){.kind = kind, .module = module, .size = size, .result = 2,
-                                   .free_bytes = free_bytes, .flags = VS_EVENT_FREE_SAMPLED});
+    lab_put(lab, (struct vs_event){.kind = kind,
+                                   .module = module,
+                                   .size = size,
+                                   .result = 2,
+                                   .free_bytes = free_bytes,
+                                   .flags = VS_EVENT_FREE_SAMPLED});
 }
 
 static void give_up(struct lab *lab, uint64_t size)
 {
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_OOM, .module = TORCH, .size = size,
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_OOM,
+                                   .module = TORCH,
+                                   .size = size,
                                    .extra = {lab->allocated, lab->reserved}});
 }
 
@@ -209,10 +215,12 @@ Test(ooms, classes_that_the_trace_shows)
         struct lab lab = fragmented_device(&ooms);
         lab_alloc(&lab, NCCL, 0x700000000, GIB);
         if (cases[i].others != 0)
-            lab_put(&lab, (struct vs_event){.kind = VS_KIND_OTHER_PROCESS, .handle = 9,
-                                            .size = cases[i].others});
-        lab_put(&lab, (struct vs_event){.kind = cases[i].kind, .module = cases[i].module,
-                                        .size = cases[i].size, .extra = {1, 0},
+            lab_put(&lab, (struct vs_event){
+                              .kind = VS_KIND_OTHER_PROCESS, .handle = 9, .size = cases[i].others});
+        lab_put(&lab, (struct vs_event){.kind = cases[i].kind,
+                                        .module = cases[i].module,
+                                        .size = cases[i].size,
+                                        .extra = {1, 0},
                                         .result = cases[i].kind == VS_KIND_FW_OOM ? 0 : 2,
                                         .free_bytes = cases[i].free_bytes,
                                         .flags = VS_EVENT_FREE_SAMPLED});
@@ -251,8 +259,10 @@ Test(ooms, a_pools_user_asks_for_less)
     vs_ooms_start(&ooms, lab.state);
     lab_sample(&lab, 15 * GIB);
     refuse(&lab, VS_KIND_POOL_ALLOC, TORCH, 20 * GIB, 15 * GIB);
-    lab_put(&lab, (struct vs_event){.kind = VS_KIND_POOL_ALLOC, .module = TORCH,
-                                    .address = 0x1000000, .size = MIB,
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_POOL_ALLOC,
+                                    .module = TORCH,
+                                    .address = 0x1000000,
+                                    .size = MIB,
                                     .extra = {32 * MIB, MIB}});
     cr_assert_eq(vs_ooms_finish(&ooms, false), 0);
     cr_assert_eq(ooms.count, 1);
@@ -295,11 +305,16 @@ Test(objects, live_created_destroyed)
     vs_objects_start(&objects, lab.state);
     for (uint64_t i = 1; i <= 5; i++)
         lab_put(&lab, (struct vs_event){.kind = VS_KIND_MODULE_LOAD, .handle = i});
-    uint64_t unload = lab_put(&lab, (struct vs_event){.kind = VS_KIND_MODULE_UNLOAD, .handle = 2,
-                                                      .flags = VS_EVENT_INTENT});
+    uint64_t unload = lab_put(
+        &lab,
+        (struct vs_event){.kind = VS_KIND_MODULE_UNLOAD, .handle = 2, .flags = VS_EVENT_INTENT});
     cr_assert_eq(objects.kinds[VS_OBJECT_MODULE].live.count, 4);
     lab_undo(&lab, unload, 400);
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_MODULE_UNLOAD, .handle = 3});
+    uint64_t strange = lab_put(
+        &lab,
+        (struct vs_event){.kind = VS_KIND_MODULE_UNLOAD, .handle = 77, .flags = VS_EVENT_INTENT});
+    lab_undo(&lab, strange, 0); /* removed nothing, brings nothing back */
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_CONTEXT_RETAIN, .context = 0x77});
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_CONTEXT_RETAIN, .context = 0x77});
     cr_assert_eq(objects.kinds[VS_OBJECT_MODULE].live.count, 4);

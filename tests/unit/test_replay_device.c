@@ -4,8 +4,11 @@
 
 static void call(struct lab *lab, uint8_t kind, uint64_t free_bytes)
 {
-    lab_put(lab, (struct vs_event){.kind = kind, .handle = 0x42, .context = 0x77,
-                                   .free_bytes = free_bytes, .flags = VS_EVENT_FREE_SAMPLED});
+    lab_put(lab, (struct vs_event){.kind = kind,
+                                   .handle = 0x42,
+                                   .context = 0x77,
+                                   .free_bytes = free_bytes,
+                                   .flags = VS_EVENT_FREE_SAMPLED});
 }
 
 static void other(struct lab *lab, uint64_t pid, uint64_t bytes)
@@ -112,8 +115,11 @@ Test(device, measurements_correct_the_rounding)
 {
     struct lab lab = lab_open();
     call(&lab, VS_KIND_CONTEXT_RETAIN, 15 * GIB);
-    lab_put(&lab, (struct vs_event){.kind = VS_KIND_ALLOC, .module = NCCL, .address = 0x10000000,
-                                    .size = 3 * MIB, .free_bytes = 15 * GIB - 3 * MIB,
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_ALLOC,
+                                    .module = NCCL,
+                                    .address = 0x10000000,
+                                    .size = 3 * MIB,
+                                    .free_bytes = 15 * GIB - 3 * MIB,
                                     .flags = VS_EVENT_FREE_SAMPLED});
     struct vs_bands bands = lab_bands(&lab);
     cr_assert_eq(bands.direct, (int64_t)(3 * MIB), "this device took no more than was asked");
@@ -154,8 +160,11 @@ Test(device, a_primary_context_dies_with_its_last_release)
     struct lab lab = lab_open();
     call(&lab, VS_KIND_CONTEXT_RETAIN, 15 * GIB);
     call(&lab, VS_KIND_CONTEXT_RETAIN, 15 * GIB);
-    lab_put(&lab, (struct vs_event){.kind = VS_KIND_ALLOC, .module = NCCL, .address = 0x10000000,
-                                    .size = 4 * MIB, .context = 0x77});
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_ALLOC,
+                                    .module = NCCL,
+                                    .address = 0x10000000,
+                                    .size = 4 * MIB,
+                                    .context = 0x77});
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_CONTEXT_RELEASE});
     cr_assert_eq(lab_bands(&lab).direct, (int64_t)(4 * MIB));
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_CONTEXT_RELEASE});

@@ -58,6 +58,33 @@ Test(memory, frees_after_the_driver_shut_down_stay_frees)
     lab_close(&lab);
 }
 
+/* A runtime free that the driver's own free beneath it tells again. */
+Test(memory, a_free_told_twice_is_one)
+{
+    struct lab lab = lab_open();
+    lab_alloc(&lab, NCCL, 0x10000000, 8 * MIB);
+    uint64_t outer = lab_put(&lab, (struct vs_event){.kind = VS_KIND_FREE,
+                                                     .address = 0x10000000,
+                                                     .flags = VS_EVENT_INTENT | VS_EVENT_RUNTIME});
+    lab_put(&lab, (struct vs_event){
+                      .kind = VS_KIND_POOL_FREE, .address = 0x10000000, .flags = VS_EVENT_INTENT});
+    lab_undo(&lab, outer, 0);
+    cr_assert_eq(lab_bands(&lab).direct, 0);
+    cr_assert_eq(lab.state->counts.frees_unknown, 0);
+    cr_assert_eq(lab.state->counts.undone, 0);
+    lab_close(&lab);
+}
+
+Test(memory, an_exec_that_failed_is_no_fault)
+{
+    struct lab lab = lab_open();
+    uint64_t end = lab_put(
+        &lab, (struct vs_event){.kind = VS_KIND_PROCESS_END, .handle = VS_END_EXEC, .device = -1});
+    lab_undo(&lab, end, 2);
+    cr_assert_eq(lab.state->counts.undo_unmatched, 0);
+    lab_close(&lab);
+}
+
 Test(memory, an_allocation_on_a_live_address_is_repaired)
 {
     struct lab lab = lab_open();
@@ -99,8 +126,10 @@ Test(memory, memory_of_another_process_is_counted_there)
 Test(memory, a_captured_allocation_is_a_node)
 {
     struct lab lab = lab_open();
-    struct vs_event event = {.kind = VS_KIND_POOL_ALLOC, .flags = VS_EVENT_CAPTURING,
-                             .address = 0x40000000, .size = 4 * MIB};
+    struct vs_event event = {.kind = VS_KIND_POOL_ALLOC,
+                             .flags = VS_EVENT_CAPTURING,
+                             .address = 0x40000000,
+                             .size = 4 * MIB};
     lab_put(&lab, event);
     cr_assert_eq(lab_bands(&lab).direct, 0);
     lab_free(&lab, 0x40000000);
@@ -111,8 +140,12 @@ Test(memory, a_captured_allocation_is_a_node)
 static void pool_event(struct lab *lab, uint8_t kind, uint32_t module, uint64_t address,
                        uint64_t size, uint64_t reserved, uint64_t used)
 {
-    lab_put(lab, (struct vs_event){.kind = kind, .module = module, .address = address,
-                                   .size = size, .pool = 0x500, .extra = {reserved, used}});
+    lab_put(lab, (struct vs_event){.kind = kind,
+                                   .module = module,
+                                   .address = address,
+                                   .size = size,
+                                   .pool = 0x500,
+                                   .extra = {reserved, used}});
 }
 
 Test(pool, a_programs_pool_is_direct_memory)
@@ -163,8 +196,11 @@ Test(memory, losses_excuse_what_does_not_fit)
 {
     struct lab lab = lab_open();
     cr_assert_not(vs_state_lossy(lab.state));
-    lab_put(&lab, (struct vs_event){.kind = VS_KIND_LOSS, .handle = VS_LOSS_FULL_DROP,
-                                    .label = VS_KIND_ALLOC, .size = 4 * MIB, .extra = {3, 0}});
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_LOSS,
+                                    .handle = VS_LOSS_FULL_DROP,
+                                    .label = VS_KIND_ALLOC,
+                                    .size = 4 * MIB,
+                                    .extra = {3, 0}});
     cr_assert(vs_state_lossy(lab.state));
     cr_assert_eq(lab.state->counts.lost_events, 3);
     cr_assert_eq(lab_device(&lab)->losses, 3);

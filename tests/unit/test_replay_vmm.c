@@ -148,8 +148,11 @@ Test(vmm, imported_memory_and_multicast_own_nothing)
 Test(vmm, host_memory_is_not_the_devices)
 {
     struct lab lab = lab_open();
-    lab_put(&lab, (struct vs_event){.kind = VS_KIND_PHYS_CREATE, .module = NCCL, .handle = 5,
-                                    .size = 4 * MIB, .extra = {3, 0}});
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_PHYS_CREATE,
+                                    .module = NCCL,
+                                    .handle = 5,
+                                    .size = 4 * MIB,
+                                    .extra = {3, 0}});
     cr_assert_eq(lab_bands(&lab).direct, 0);
     cr_assert_eq(lab_bands(&lab).host_pinned, (int64_t)(4 * MIB));
     lab_range(&lab, VS_KIND_PHYS_RELEASE, NCCL, 0, 0, 5);
@@ -160,8 +163,11 @@ Test(vmm, host_memory_is_not_the_devices)
 static uint64_t intent(struct lab *lab, uint8_t kind, uint64_t address, uint64_t size,
                        uint64_t handle)
 {
-    return lab_put(lab, (struct vs_event){.kind = kind, .module = TORCH, .address = address,
-                                          .size = size, .handle = handle,
+    return lab_put(lab, (struct vs_event){.kind = kind,
+                                          .module = TORCH,
+                                          .address = address,
+                                          .size = size,
+                                          .handle = handle,
                                           .flags = VS_EVENT_INTENT});
 }
 
