@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "run_witness.h"
+
 /* Sent to us by somebody, they are meant for the command. */
 static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,  SIGUSR1,
                                 SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, SIGURG};
@@ -28,10 +30,9 @@ struct signal_state {
     struct sigaction child;
 };
 
-static void waited_for(sigset_t *set)
+static void passed_on_set(sigset_t *set)
 {
     sigemptyset(set);
-    sigaddset(set, SIGCHLD);
     for (size_t i = 0; i < COUNT(passed_on); i++)
         sigaddset(set, passed_on[i]);
 }
@@ -41,7 +42,8 @@ static void take_signals(struct signal_state *before)
     static const struct sigaction ignore = {.sa_handler = SIG_IGN};
     static const struct sigaction ordinary = {.sa_handler = SIG_DFL};
     sigset_t set;
-    waited_for(&set);
+    passed_on_set(&set);
+    sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &before->mask);
     for (size_t i = 0; i < COUNT(stop_keys); i++)
         sigaction(stop_keys[i], &ignore, &before->stop_keys[i]);
@@ -85,17 +87,16 @@ static int start(char **argv, const struct signal_state *before, pid_t *pid)
     return -error;
 }
 
-/* Sent by a person or a scheduler to us; not by the terminal, which has reached the command
- * already. */
-static bool is_for_us_alone(const siginfo_t *signal)
+/* Not of the terminal, nor of anybody who has reached the command as well. */
+static bool is_for_us_alone(const siginfo_t *signal, const struct run_witness *witness)
 {
     bool from_a_process =
         signal->si_code == SI_USER || signal->si_code == SI_QUEUE || signal->si_code == SI_TKILL;
-    return from_a_process && getpgid(signal->si_pid) != getpgrp();
+    return from_a_process && !run_witness_saw(witness, signal->si_signo);
 }
 
 /* As pid 1 or under a subreaper, orphans of the command come to us: nobody else reaps them. */
-static void reap_orphans(pid_t command)
+static void reap_orphans(pid_t command, struct run_witness *witness)
 {
     siginfo_t dead;
     for (;;) {
@@ -103,7 +104,10 @@ static void reap_orphans(pid_t command)
         if (waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 || dead.si_pid == 0 ||
             dead.si_pid == command)
             return;
-        waitpid(dead.si_pid, NULL, __WALL);
+        if (dead.si_pid == witness->pid)
+            run_witness_stop(witness);
+        else
+            waitpid(dead.si_pid, NULL, __WALL);
     }
 }
 
@@ -130,20 +134,24 @@ int run_child(char **argv, pid_t *pid, void (*every_second)(void *context, pid_t
 {
     static const struct timespec second = {1, 0};
     struct signal_state before;
+    struct run_witness witness;
     sigset_t set;
     take_signals(&before);
+    passed_on_set(&set);
+    run_witness_start(&witness, &set);
     int error = start(argv, &before, pid);
-    waited_for(&set);
+    sigaddset(&set, SIGCHLD);
     while (error == 0 && !look_at(*pid)) {
         siginfo_t got;
         int number = sigtimedwait(&set, &got, &second);
         if (number < 0 && errno == EAGAIN)
             every_second(context, *pid);
         else if (number == SIGCHLD)
-            reap_orphans(*pid);
-        else if (number > 0 && is_for_us_alone(&got))
+            reap_orphans(*pid, &witness);
+        else if (number > 0 && is_for_us_alone(&got, &witness))
             kill(*pid, number);
     }
+    run_witness_stop(&witness);
     if (error < 0)
         give_signals_back(&before);
     return error;

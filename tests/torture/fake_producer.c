@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,7 +39,7 @@
 
 struct plan {
     const char *collector, *output, *leave, *end;
-    uint64_t events, rate, cells, lose, idle_ms;
+    uint64_t events, rate, cells, lose, idle_ms, file_limit;
     bool oom;
     int value;
 };
@@ -105,6 +106,8 @@ static void start_collector(const struct plan *plan, int ring_fd)
         dup2(high_ring, RING_FD);
         dup2(high_pidfd, PIDFD);
         close_range(PIDFD + 1, ~0U, 0);
+        if (plan->file_limit)
+            setrlimit(RLIMIT_FSIZE, &(struct rlimit){plan->file_limit, plan->file_limit});
         execl(plan->collector, "vramscope-collector", "--ring-fd", "3", "--pidfd", "4", "--pid",
               pid, "--output", plan->output, (char *)NULL);
         die(plan->collector);
@@ -285,6 +288,7 @@ int main(int argc, char **argv)
                         .leave = value_of(argv + 3, "leave", NULL),
                         .oom = number_of(argv + 3, "oom", "0") != 0,
                         .lose = number_of(argv + 3, "lose", "0"),
+                        .file_limit = number_of(argv + 3, "file_limit", "0"),
                         .idle_ms = number_of(argv + 3, "idle", "0"),
                         .end = value_of(argv + 3, "end", "exit"),
                         .value = (int)number_of(argv + 3, "value", "0")};
