@@ -125,7 +125,7 @@ static int end_segv(void)
 {
     use_cuda();
     int *volatile nowhere = NULL;
-    *nowhere = 1;
+    *(volatile int *)nowhere = 1;
     return 0;
 }
 
@@ -206,14 +206,21 @@ static int clone_before(void)
     return finish(child);
 }
 
-/* The child of a CUDA process may not use CUDA; it must cost nothing and break nothing. */
-static int after(pid_t (*make)(void))
+/* The child of a CUDA process cannot use CUDA: its failed try is an event of its own trace. */
+static void try_in_child(void)
+{
+    uint64_t address = 0;
+    printf("failed %ld %d\n", (long)getpid(), driver.alloc(&address, 4096) != 0);
+    fflush(stdout);
+}
+
+static int after(pid_t (*make)(void), bool try)
 {
     use_cuda();
     pid_t child = make();
     if (child == 0) {
-        uint64_t address = 0;
-        driver.alloc(&address, 4096); /* fails: not initialised in the child */
+        if (try)
+            try_in_child();
         _exit(5);
     }
     if (child < 0)
@@ -230,17 +237,32 @@ static pid_t raw_fork(void)
 
 static int fork_after(void)
 {
-    return after(fork);
+    return after(fork, true);
+}
+
+static int fork_idle(void)
+{
+    return after(fork, false);
 }
 
 static int raw_fork_after(void)
 {
-    return after(raw_fork);
+    return after(raw_fork, true);
+}
+
+static int raw_fork_idle(void)
+{
+    return after(raw_fork, false);
 }
 
 static int clone_after(void)
 {
-    return after(raw_clone);
+    return after(raw_clone, true);
+}
+
+static int clone_idle(void)
+{
+    return after(raw_clone, false);
 }
 
 static int vfork_exec(void)
@@ -331,8 +353,11 @@ static const struct {
     {"raw_fork_before", raw_fork_before},
     {"clone_before", clone_before},
     {"fork_after", fork_after},
+    {"fork_idle", fork_idle},
     {"raw_fork_after", raw_fork_after},
+    {"raw_fork_idle", raw_fork_idle},
     {"clone_after", clone_after},
+    {"clone_idle", clone_idle},
     {"vfork_exec", vfork_exec},
     {"vfork_nothing", vfork_nothing},
     {"spawn_cuda", spawn_cuda},

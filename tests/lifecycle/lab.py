@@ -21,7 +21,7 @@ SKIPPED = 77
 TOOL = os.path.join(BUILD, "bin", "vramscope")
 SHIM = os.path.join(BUILD, "lib", "libvramscope.so")
 PROGRAMS = os.path.join(BUILD, "lifecycle")
-SIMGPU = os.path.join(ROOT, "scripts", "simgpu")
+SIMGPU = os.environ.get("VS_TEST_SIMGPU", os.path.join(ROOT, "scripts", "simgpu"))
 
 
 class Failed(Exception):

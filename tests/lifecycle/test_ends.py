@@ -29,8 +29,9 @@ OWN_ENDS = {
     "killed_by_child": (-9, None),
 }
 FAMILIES = {  # mode: traces expected
-    "fork_before": 2, "raw_fork_before": 2, "clone_before": 2, "fork_after": 1,
-    "raw_fork_after": 1, "clone_after": 1, "vfork_exec": 2, "vfork_nothing": 1, "spawn_cuda": 2,
+    "fork_before": 2, "raw_fork_before": 2, "clone_before": 2, "fork_after": 2,
+    "raw_fork_after": 2, "clone_after": 2, "fork_idle": 1, "raw_fork_idle": 1, "clone_idle": 1,
+    "vfork_exec": 2, "vfork_nothing": 1, "spawn_cuda": 2,
     "spawn_plain": 1,
 }
 
@@ -63,6 +64,9 @@ def recorded(trace):
 def check_events(done, traces, exactly=True):
     """The calls printed by each process are those of its traces (an exec: two traces)."""
     by_pid = printed(done)
+    for _, pid, failed in done.words("failed"):
+        equal(f"the child {pid} could not use CUDA", failed, "1")
+        by_pid[int(pid)] = []
     of_traces = collections.defaultdict(list)
     for trace in traces:
         of_traces[report(trace)["process"]["pid"]].append(recorded(trace))

@@ -15,7 +15,7 @@ def hooked_names():
     text = subprocess.run(["nm", "-D", "--defined-only", SHIM], capture_output=True, text=True,
                           check=True).stdout
     names = re.findall(r"\b[TWi] (cu[A-Za-z0-9_]+)$", text, re.MULTILINE)
-    return sorted(name for name in names if re.match(r"cuda?[A-Z]", name))
+    return sorted(name for name in names if re.match(r"cu(da)?[A-Z]", name))
 
 
 def ctor_command(rounds):
