@@ -132,26 +132,26 @@ static void read_secure(struct proc_image *image)
     free(text);
 }
 
-/* Parent and start time, behind the name in parentheses. */
+/* Fields of /proc/PID/stat behind the name, counted from 0: the state. */
+enum { STAT_PARENT = 1, STAT_START = 19, STAT_EXIT_SIGNAL = 35, STAT_FIELDS = 36 };
+
 static int read_stat(struct proc_image *image)
 {
     size_t bytes;
+    unsigned field = 0;
     char *text = read_all(image->pid, "stat", &bytes);
-    if (text == NULL)
-        return -ESRCH;
-    const char *rest = strrchr(text, ')');
-    long parent = 0;
-    unsigned long long start = 0;
-    int fields = rest == NULL ? 0
-                              : sscanf(rest + 1,
-                                       " %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u "
-                                       "%*u %*u %*u %*d %*d %*d "
-                                       "%*d %*d %*d %llu",
-                                       &parent, &start);
+    char *rest = text == NULL ? NULL : strrchr(text, ')');
+    char *words = rest == NULL ? NULL : rest + 2;
+    for (char *word; (word = strsep(&words, " ")) != NULL && field < STAT_FIELDS; field++) {
+        if (field == STAT_PARENT)
+            image->parent = (pid_t)strtol(word, NULL, 10);
+        else if (field == STAT_START)
+            image->start_ticks = strtoull(word, NULL, 10);
+        else if (field == STAT_EXIT_SIGNAL)
+            image->silent = strtol(word, NULL, 10) == 0;
+    }
     free(text);
-    image->parent = (pid_t)parent;
-    image->start_ticks = start;
-    return fields == 2 ? 0 : -ESRCH;
+    return field == STAT_FIELDS ? 0 : -ESRCH;
 }
 
 int proc_read(pid_t pid, struct proc_image *image)

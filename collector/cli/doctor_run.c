@@ -59,7 +59,8 @@ static bool is_ours(const char *executable)
 static void look_at(pid_t pid, void *context)
 {
     static struct proc_image image;
-    if (proc_read(pid, &image) == 0 && image.maps_seen && !is_ours(image.executable))
+    if (proc_read(pid, &image) == 0 && image.maps_seen && !image.silent &&
+        !is_ours(image.executable))
         keep_image(context, &image);
 }
 
