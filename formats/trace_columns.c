@@ -45,16 +45,6 @@ void vs_bytes_free(struct vs_bytes *buffer)
     *buffer = (struct vs_bytes){0};
 }
 
-uint64_t vs_zigzag(uint64_t difference)
-{
-    return difference << 1 ^ (0 - (difference >> 63));
-}
-
-uint64_t vs_unzigzag(uint64_t value)
-{
-    return value >> 1 ^ (0 - (value & 1));
-}
-
 /* ---- writing ---------------------------------------------------------------- */
 
 static size_t varint_bytes(uint64_t value)

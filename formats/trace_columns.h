@@ -51,7 +51,15 @@ int vs_column_next(const uint8_t **at, const uint8_t *end, struct vs_column *out
  */
 int vs_column_values(const struct vs_column *column, uint64_t *values, size_t count);
 
-uint64_t vs_zigzag(uint64_t difference);
-uint64_t vs_unzigzag(uint64_t value);
+/* Small differences of either sign as small numbers, and back. */
+static inline uint64_t vs_zigzag(uint64_t difference)
+{
+    return difference << 1 ^ (0 - (difference >> 63));
+}
+
+static inline uint64_t vs_unzigzag(uint64_t value)
+{
+    return value >> 1 ^ (0 - (value & 1));
+}
 
 #endif
