@@ -168,6 +168,28 @@ json_t *process_clock_now_json(void)
                                   clock_ns(CLOCK_REALTIME)));
 }
 
+/* One line for each bit of the ring's hook_warnings; the bits are those of shim/hook.h. */
+static json_t *warning_texts(uint32_t bits)
+{
+    static const char *const texts[] = {
+        "more versions of one real function than there is room for: some calls are not seen",
+        "a wrapper found no real function to call and answered with an error",
+        "a memory call that this version does not know was asked for: its memory is not seen",
+        "a newer variant of a known call was handed out as it is: its memory is not seen",
+        "an object was loaded with RTLD_DEEPBIND: its calls may bypass the hooks",
+    };
+    json_t *list = json_array();
+    for (unsigned bit = 0; bit < 32; bit++) {
+        char unknown[64];
+        if (!(bits & (1U << bit)))
+            continue;
+        snprintf(unknown, sizeof unknown, "a warning that this version cannot name (bit %u)", bit);
+        bool known = bit < sizeof texts / sizeof texts[0];
+        json_array_append_new(list, json_string(known ? texts[bit] : unknown));
+    }
+    return list;
+}
+
 json_t *process_hooks_json(struct vs_ring_header *header, const struct hooks_figures *figures)
 {
     json_t *hooks = json_object();
@@ -183,7 +205,7 @@ json_t *process_hooks_json(struct vs_ring_header *header, const struct hooks_fig
     set_count(hooks, "waited_ns", atomic_load(&header->waited_ns));
     set_count(hooks, "sample_spent_ns", atomic_load(&header->sample_spent_ns));
     set_count(hooks, "host_device_warnings", atomic_load(&header->host_device_warnings));
-    set_count(hooks, "warning_bits", atomic_load(&header->hook_warnings));
+    json_object_set_new(hooks, "warnings", warning_texts(atomic_load(&header->hook_warnings)));
     set_count(hooks, "recorded", figures->recorded);
     set_count(hooks, "bad_records", figures->bad_records);
     set_count(hooks, "lost", figures->lost);

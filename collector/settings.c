@@ -76,9 +76,20 @@ static bool is_internal(const char *name, size_t bytes)
     return name_in(names, COUNT(names), name, bytes);
 }
 
+/* Terraform's variables share TensorFlow's prefix and hold what people put into them. */
+static bool is_terraform(const char *name, size_t bytes)
+{
+    static const char *const prefixes[] = {"TF_VAR_", "TF_CLI_"};
+    for (size_t i = 0; i < COUNT(prefixes); i++)
+        if (bytes >= strlen(prefixes[i]) && strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
 bool settings_allowed(const char *name, size_t name_bytes)
 {
-    if (looks_like_credential(name, name_bytes) || is_internal(name, name_bytes))
+    if (looks_like_credential(name, name_bytes) || is_internal(name, name_bytes) ||
+        is_terraform(name, name_bytes))
         return false;
     if (is_allocator_setting(name, name_bytes))
         return true;

@@ -40,7 +40,7 @@
 struct plan {
     const char *collector, *output, *leave, *end;
     uint64_t events, rate, cells, lose, idle_ms, file_limit;
-    bool oom;
+    bool oom, device;
     int value;
 };
 
@@ -97,6 +97,7 @@ static void start_collector(const struct plan *plan, int ring_fd)
     char pid[16];
     pid_t self = getpid();
     snprintf(pid, sizeof pid, "%d", (int)self);
+    setenv("FAKE_NVML_OWN", pid, 1);
     pid_t child = fork();
     if (child < 0)
         die("fork");
@@ -200,8 +201,41 @@ static void leave_unfinished(const char *how)
     pthread_join(thread, NULL);
 }
 
+/* A record of any length: the body is cut over its cells. */
+static void put_bytes(const void *bytes, size_t size)
+{
+    uint32_t count =
+        (uint32_t)(1 + (size - VS_CELL_FIRST_BODY + VS_CELL_NEXT_BODY - 1) / VS_CELL_NEXT_BODY);
+    uint64_t position = reserve(count);
+    const char *from = (const char *)bytes + VS_CELL_FIRST_BODY;
+    size_t left = size - VS_CELL_FIRST_BODY;
+    claim(position, count);
+    memcpy(cell(position)->first.body, bytes, VS_CELL_FIRST_BODY);
+    for (uint32_t i = 1; i < count; i++) {
+        size_t part = left < VS_CELL_NEXT_BODY ? left : VS_CELL_NEXT_BODY;
+        memcpy(cell(position + i)->next.body, from, part);
+        from += part;
+        left -= part;
+    }
+    for (uint32_t i = count; i-- > 0;)
+        cell(position + i)->next.stamp = position + i + 1;
+}
+
+static void tell_device(void)
+{
+    struct {
+        struct vs_record_head head;
+        struct vs_record_device device;
+    } record = {.head = {.type = VS_RECORD_DEVICE, .bytes = sizeof record.device},
+                .device = {.total_bytes = 1ULL << 30, .name = "Fake", .driver_version = 13010}};
+    memset(record.device.uuid, 0xab, sizeof record.device.uuid);
+    put_bytes(&record, sizeof record);
+}
+
 static void produce(const struct plan *plan)
 {
+    if (plan->device)
+        tell_device();
     uint64_t began = now_ns(CLOCK_MONOTONIC);
     for (uint64_t i = 0; i < plan->events; i++) {
         bool last = i + 1 == plan->events;
@@ -286,6 +320,7 @@ int main(int argc, char **argv)
                         .rate = number_of(argv + 3, "rate", "0"),
                         .cells = number_of(argv + 3, "cells", "65536"),
                         .leave = value_of(argv + 3, "leave", NULL),
+                        .device = number_of(argv + 3, "device", "0") != 0,
                         .oom = number_of(argv + 3, "oom", "0") != 0,
                         .lose = number_of(argv + 3, "lose", "0"),
                         .file_limit = number_of(argv + 3, "file_limit", "0"),

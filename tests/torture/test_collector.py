@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from collector_lab import (COLLECTOR, TOOL, check, collectors_of, cpu_and_switches, equal,
+from collector_lab import (BUILD, COLLECTOR, TOOL, check, collectors_of, cpu_and_switches, equal,
                            run_tests)
 
 
@@ -226,6 +226,40 @@ def test_cost_at_100000_events_a_second(lab):
     print(f"      {share:.1%} of a core, {high / 1024:.0f} MiB")
     check(high <= 64 * 1024, f"{high} KiB")
     check(share <= (0.06 if "release" in COLLECTOR else 0.18), f"{share:.1%} of a core")
+
+
+def other_processes(lab, behaviour, *words):
+    env = {"FAKE_NVML": behaviour,
+           "VRAMSCOPE_TARGET_LIBRARY_PATH": "/nowhere:" + os.path.join(BUILD, "torture", "nvml")}
+    began = time.monotonic()
+    _, _, report = lab.produce("device=1", *words, env=env)
+    check(time.monotonic() - began < 5, "it took too long")
+    equal("complete", report["complete"], "1")
+    return [(event["device"], event["handle"], event["size"]) for event in dump(report["path"])
+            if event["kind"] == "other_process"]
+
+
+def test_other_processes_by_nvml(lab):
+    equal("found", other_processes(lab, "ok", "idle=500"), [(0, 4242, 300 << 20)])
+
+
+def test_other_processes_are_asked_at_a_failed_call(lab):
+    found = other_processes(lab, "ok", "idle=200", "oom=1")
+    check(len(found) >= 1 and set(found) == {(0, 4242, 300 << 20)}, repr(found))
+    at_once = other_processes(lab, "ok", "oom=1")
+    check(len(at_once) >= 1, "not asked before the end")
+
+
+def test_every_failure_of_nvml_is_survived(lab):
+    for behaviour in ("no-init", "no-device", "no-query", "hang"):
+        equal(behaviour, other_processes(lab, behaviour, "idle=300", "oom=1"), [])
+
+
+def test_device_facts(lab):
+    _, _, report = lab.produce("device=1")
+    facts = trace_facts(report["path"])
+    equal("driver", facts["process"]["driver_version"], "13.1")
+    equal("device", facts["devices"][0]["uuid"], "GPU-abababab-abab-abab-abab-abababababab")
 
 
 def test_started_by_hand_it_says_what_to_do(_lab):
