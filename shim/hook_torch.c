@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch's caching allocator tells c10's profiler of every block it gives out
+ * and takes back, with its own totals, whether a profiler runs or not. These
+ * functions stand in front of c10's under all the names they have had. They run
+ * under the allocator's lock, possibly with the GIL held: nothing here starts
+ * the collector, takes a lock or allocates.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "hook.h"
+#include "real_table.h"
+
+enum { DEVICE_CPU = 0, DEVICE_CUDA = 1, DEVICE_HIP = 6 };
+
+/* The stream a block is given out on is the thread's current one of that device. */
+static uint64_t current_stream(int8_t device)
+{
+    struct c10_stream (*get_current)(int8_t);
+    void *(*get_handle)(const struct c10_stream *);
+    *(void **)&get_current = real_any(REAL__ZN3c104cuda20getCurrentCUDAStreamEa);
+    *(void **)&get_handle = real_any(REAL__ZNK3c104cuda10CUDAStream6streamEv);
+    if (get_current == NULL || get_handle == NULL || device < 0) {
+        return 0;
+    }
+    struct c10_stream stream = get_current(device);
+    return HOOK_U64(get_handle(&stream));
+}
+
+static bool on_device(struct c10_device device)
+{
+    return device.type == DEVICE_CUDA || device.type == DEVICE_HIP;
+}
+
+/* Fills what every report has and puts it into the ring. */
+static void emit(unsigned hook, struct vs_event *event, struct c10_device device,
+                 const void *caller)
+{
+    struct thread_frame frame;
+    struct shim_thread *thread = thread_enter(&frame);
+    hook_label(thread, event, hook, hook_module_of(caller));
+    event->device = on_device(device) ? device.index : VS_DEVICE_UNKNOWN;
+    event->free_bytes = VS_FREE_UNKNOWN;
+    hook_count_call(HOOK_LEVEL_FRAMEWORK);
+    if (event->kind == VS_KIND_FW_ALLOC) {
+        hook_own_calls_begin();
+        event->stream = current_stream(device.index);
+        hook_own_calls_end();
+    }
+    shim_emit(event);
+    thread_leave(thread, &frame);
+}
+
+static uint8_t kind_of(struct c10_device device, int64_t bytes)
+{
+    if (on_device(device)) {
+        return bytes >= 0 ? VS_KIND_FW_ALLOC : VS_KIND_FW_FREE;
+    }
+    return bytes >= 0 ? VS_KIND_FW_HOST_ALLOC : VS_KIND_FW_HOST_FREE;
+}
+
+static bool of_interest(struct c10_device device)
+{
+    return shim_recording() && !shim_config.disabled &&
+           (on_device(device) || device.type == DEVICE_CPU);
+}
+
+/* `real` is the next definition of the same name, found through the caller's scope. */
+static void *real_of(unsigned hook, const void *caller)
+{
+    return real_for_module(hook, hook_module_of(caller));
+}
+
+static void report_usage(unsigned hook, const void *caller, void *address, int64_t bytes,
+                         uint64_t allocated, uint64_t reserved, struct c10_device device)
+{
+    int saved_errno = errno;
+    if (of_interest(device)) {
+        struct vs_event event = {.kind = kind_of(device, bytes),
+                                 .address = HOOK_U64(address),
+                                 .size = bytes >= 0 ? (uint64_t)bytes : 0 - (uint64_t)bytes,
+                                 .extra = {allocated, reserved}};
+        emit(hook, &event, device, caller);
+    }
+    void (*real)(void *, int64_t, uint64_t, uint64_t, struct c10_device);
+    *(void **)&real = real_of(hook, caller);
+    errno = saved_errno;
+    if (real != NULL) {
+        real(address, bytes, allocated, reserved, device);
+    }
+}
+
+static void report_oom(unsigned hook, const void *caller, int64_t bytes, uint64_t allocated,
+                       uint64_t reserved, struct c10_device device)
+{
+    int saved_errno = errno;
+    if (of_interest(device) && on_device(device)) {
+        struct vs_event event = {.kind = VS_KIND_FW_OOM,
+                                 .size = (uint64_t)bytes,
+                                 .extra = {allocated, reserved}};
+        emit(hook, &event, device, caller);
+        lifecycle_flush_soon();
+    }
+    void (*real)(int64_t, uint64_t, uint64_t, struct c10_device);
+    *(void **)&real = real_of(hook, caller);
+    errno = saved_errno;
+    if (real != NULL) {
+        real(bytes, allocated, reserved, device);
+    }
+}
+
+#define USAGE(name)                                                                            \
+    SHIM_EXPORT void name(void *address, int64_t bytes, uint64_t allocated, uint64_t reserved, \
+                          struct c10_device device);                                           \
+    void name(void *address, int64_t bytes, uint64_t allocated, uint64_t reserved,             \
+              struct c10_device device)                                                        \
+    {                                                                                          \
+        report_usage(HOOK_##name, __builtin_return_address(0), address, bytes, allocated,      \
+                     reserved, device);                                                        \
+    }
+
+#define OUT_OF_MEMORY(name)                                                            \
+    SHIM_EXPORT void name(int64_t bytes, uint64_t allocated, uint64_t reserved,        \
+                          struct c10_device device);                                   \
+    void name(int64_t bytes, uint64_t allocated, uint64_t reserved,                    \
+              struct c10_device device)                                                \
+    {                                                                                  \
+        report_oom(HOOK_##name, __builtin_return_address(0), bytes, allocated,         \
+                   reserved, device);                                                  \
+    }
+
+USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
+USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE)
+OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE)
+OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE)
+
+/*
+ * Up to PyTorch 1.9: no totals, and for a device the host's block descriptor in
+ * place of the address. The descriptor is recorded as the address: unique while
+ * the block lives, like one. UINT64_MAX in both totals says that they are not known.
+ */
+SHIM_EXPORT void _ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE(void *block, int64_t bytes,
+                                                                      struct c10_device device);
+void _ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE(void *block, int64_t bytes,
+                                                          struct c10_device device)
+{
+    const unsigned hook = HOOK__ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE;
+    const void *caller = __builtin_return_address(0);
+    int saved_errno = errno;
+    if (of_interest(device)) {
+        struct vs_event event = {.kind = kind_of(device, bytes),
+                                 .address = HOOK_U64(block),
+                                 .size = bytes >= 0 ? (uint64_t)bytes : 0 - (uint64_t)bytes,
+                                 .extra = {UINT64_MAX, UINT64_MAX}};
+        emit(hook, &event, device, caller);
+    }
+    void (*real)(void *, int64_t, struct c10_device);
+    *(void **)&real = real_of(hook, caller);
+    errno = saved_errno;
+    if (real != NULL) {
+        real(block, bytes, device);
+    }
+}
