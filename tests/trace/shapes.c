@@ -256,6 +256,18 @@ static void make_plain(struct vs_bytes *file)
     finish(&image);
 }
 
+/* Small enough to be damaged at every byte. */
+static void make_tiny(struct vs_bytes *file)
+{
+    struct image image;
+    begin(&image, file, 0, VS_TRACE_FORMAT_VERSION);
+    uint64_t at = put_definitions(&image, VS_FILE_HEADER_BYTES);
+    for (uint64_t first = 0; first < 3 * SHAPES_TINY_CHUNK; first += SHAPES_TINY_CHUNK)
+        at = put_events(&image, at, first, SHAPES_TINY_CHUNK);
+    put_end(&image, at, 3 * SHAPES_TINY_CHUNK);
+    finish(&image);
+}
+
 static void make_uncompressed(struct vs_bytes *file)
 {
     struct image image;
@@ -424,6 +436,7 @@ static void make_no_chunks(struct vs_bytes *file)
 
 const struct shape shapes[] = {
     {"plain", make_plain, TOTAL, 0, 0},
+    {"tiny", make_tiny, 3 * SHAPES_TINY_CHUNK, 0, 0},
     {"uncompressed", make_uncompressed, TOTAL, 0, 0},
     {"out-of-order", make_out_of_order, TOTAL, 0, 0},
     {"overlapping", make_overlapping, TOTAL, 0, 0},
@@ -438,3 +451,11 @@ const struct shape shapes[] = {
     {"no-chunks", make_no_chunks, 0, 0, 0},
 };
 const size_t shape_count = sizeof shapes / sizeof shapes[0];
+
+const struct shape *shape_find(const char *name)
+{
+    for (size_t i = 0; i < shape_count; i++)
+        if (strcmp(shapes[i].name, name) == 0)
+            return &shapes[i];
+    return NULL;
+}

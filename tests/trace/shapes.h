@@ -13,6 +13,7 @@
 #include "trace_columns.h"
 
 #define SHAPES_FIRST_SEQUENCE 1024U
+#define SHAPES_TINY_CHUNK 20U /* events per chunk of "tiny" */
 
 struct shape {
     const char *name;
@@ -24,6 +25,7 @@ struct shape {
 
 extern const struct shape shapes[];
 extern const size_t shape_count;
+const struct shape *shape_find(const char *name); /* NULL: none of that name */
 
 /* The event of an index: every shape holds the same stream. */
 void shape_event(uint64_t index, struct vs_sequenced_event *out);
