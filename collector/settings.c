@@ -3,6 +3,7 @@
 #include "settings.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -166,9 +167,8 @@ static json_t *setting_value(const char *value, bool hide_paths)
     size_t bytes = strlen(value);
     if (bytes <= SETTINGS_VALUE_MAX)
         return privacy_json_text(value, bytes);
-    memcpy(text, value, SETTINGS_VALUE_MAX);
-    memcpy(text + SETTINGS_VALUE_MAX, "...", 3); /* says that there was more */
-    return privacy_json_text(text, SETTINGS_VALUE_MAX + 3);
+    snprintf(text, sizeof text, "%.*s...", (int)SETTINGS_VALUE_MAX, value); /* there was more */
+    return privacy_json_text(text, strlen(text));
 }
 
 json_t *settings_collect(const char *const *environment, bool hide_paths)

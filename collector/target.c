@@ -74,7 +74,7 @@ static const char *line_value(const char *text, const char *name)
 /* The process's id in the namespace of our /proc, which need not be its own. */
 static long proc_pid(uint32_t pid, int pidfd)
 {
-    char path[64], text[1024];
+    char path[64], text[1024] = "";
     if (pidfd < 0)
         return (long)pid;
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
@@ -232,7 +232,7 @@ int target_title(const struct target *target, char *out, size_t out_bytes)
 
 void target_ids(const struct target *target, struct target_ids *out)
 {
-    char text[4096];
+    char text[4096] = "";
     memset(out, 0, sizeof *out);
     if (target_read(target, "status", text, sizeof text) <= 0)
         return;
