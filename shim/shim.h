@@ -58,7 +58,8 @@ struct shim_thread {
     uint16_t depth;         /* hooks of ours on this thread's stack now */
     uint16_t label;         /* string id of the outermost entry point; valid while depth > 0 */
     uint16_t busy;          /* > 0: inside our own bookkeeping (ring, collector start): never re-enter */
-    uint16_t named;         /* this thread's name is in the trace */
+    uint8_t named;          /* this thread's name is in the trace */
+    uint8_t after_mine;     /* low byte of the position behind this thread's latest record */
     uint32_t label_module;  /* module id of the outermost call's caller */
     uint32_t driver_events; /* driver-level events recorded beneath the outermost call */
     void *stack_mark;       /* stack address of the outermost hook: detects jumps out of hooks */

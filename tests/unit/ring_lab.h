@@ -73,7 +73,7 @@ static struct consumer lab_open(uint64_t bytes)
     return (struct consumer){.ring = lifecycle_ring};
 }
 
-static struct vs_event lab_event(uint64_t number)
+__attribute__((unused)) static struct vs_event lab_event(uint64_t number)
 {
     return (struct vs_event){.kind = VS_KIND_ALLOC,
                              .address = number,
