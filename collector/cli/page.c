@@ -59,8 +59,10 @@ struct page_text page_bar(const struct page *page, int64_t part, int64_t whole)
         return bar;
     double share = (double)part / (double)whole;
     int columns = (int)((share > 1 ? 1 : share) * PAGE_BAR + 0.5);
+    const char *block = page->rich ? "█" : "#";
+    size_t bytes = strlen(block);
     for (int i = 0; i < columns; i++)
-        strcat(bar.text, page->rich ? "█" : "#");
+        memcpy(bar.text + (size_t)i * bytes, block, bytes + 1);
     return bar;
 }
 

@@ -89,7 +89,10 @@ struct vs_oom {
 };
 
 struct vs_oom_pending;
-VS_MAP_DEFINE(vs_oom_threads, struct vs_oom_pending *);
+struct vs_oom_slot {
+    struct vs_oom_pending *pending;
+};
+VS_MAP_DEFINE(vs_oom_threads, struct vs_oom_slot);
 
 enum { VS_OOMS_OPEN = 64 };
 

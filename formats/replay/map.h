@@ -22,12 +22,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marks an unused slot. A real key of this value is kept as its neighbour. */
-#define VS_MAP_EMPTY 0x9e3779b97f4a7c15ULL
+/*
+ * Slots hold key ^ VS_MAP_MARK, so that zero, which fresh memory has, is an
+ * unused slot and the key 0 is one like any other. The mark itself is kept as
+ * its neighbour.
+ */
+#define VS_MAP_MARK 0x9e3779b97f4a7c15ULL
 
 static inline uint64_t vs_map_key(uint64_t key)
 {
-    return key == VS_MAP_EMPTY ? key + 1 : key;
+    return key == VS_MAP_MARK ? 1 : key ^ VS_MAP_MARK;
 }
 
 static inline size_t vs_map_slot(uint64_t key, unsigned bits)
@@ -57,7 +61,7 @@ static inline size_t vs_map_slot(uint64_t key, unsigned bits)
     {                                                                                           \
         size_t mask = ((size_t)1 << map->bits) - 1;                                             \
         size_t at = vs_map_slot(key, map->bits);                                                \
-        while (map->slots[at].key != key && map->slots[at].key != VS_MAP_EMPTY)                 \
+        while (map->slots[at].key != key && map->slots[at].key != 0)                            \
             at = (at + 1) & mask;                                                               \
         return &map->slots[at];                                                                 \
     }                                                                                           \
@@ -66,19 +70,17 @@ static inline size_t vs_map_slot(uint64_t key, unsigned bits)
         if (map->count == 0)                                                                    \
             return NULL;                                                                        \
         struct name##_slot *slot = name##_find(map, vs_map_key(key));                           \
-        return slot->key == VS_MAP_EMPTY ? NULL : &slot->value;                                 \
+        return slot->key == 0 ? NULL : &slot->value;                                            \
     }                                                                                           \
     static inline bool name##_grow(struct name *map)                                            \
     {                                                                                           \
         struct name larger = {.bits = map->slots == NULL ? 6 : map->bits + 1};                  \
         size_t capacity = (size_t)1 << larger.bits;                                             \
-        larger.slots = malloc(capacity * sizeof(*larger.slots));                                \
+        larger.slots = calloc(capacity, sizeof(*larger.slots));                                 \
         if (larger.slots == NULL)                                                               \
             return false;                                                                       \
-        for (size_t at = 0; at < capacity; at++)                                                \
-            larger.slots[at].key = VS_MAP_EMPTY;                                                \
         for (size_t at = 0; at < name##_capacity(map); at++)                                    \
-            if (map->slots[at].key != VS_MAP_EMPTY)                                             \
+            if (map->slots[at].key != 0)                                                        \
                 *name##_find(&larger, map->slots[at].key) = map->slots[at];                     \
         larger.count = map->count;                                                              \
         free(map->slots);                                                                       \
@@ -90,7 +92,7 @@ static inline size_t vs_map_slot(uint64_t key, unsigned bits)
         if ((map->count + 1) * 4 > name##_capacity(map) * 3 && !name##_grow(map))               \
             return NULL;                                                                        \
         struct name##_slot *slot = name##_find(map, vs_map_key(key));                           \
-        if (slot->key == VS_MAP_EMPTY) {                                                        \
+        if (slot->key == 0) {                                                                   \
             slot->key = vs_map_key(key);                                                        \
             memset(&slot->value, 0, sizeof(slot->value));                                       \
             map->count++;                                                                       \
@@ -102,19 +104,18 @@ static inline size_t vs_map_slot(uint64_t key, unsigned bits)
         if (map->count == 0)                                                                    \
             return false;                                                                       \
         struct name##_slot *slot = name##_find(map, vs_map_key(key));                           \
-        if (slot->key == VS_MAP_EMPTY)                                                          \
+        if (slot->key == 0)                                                                     \
             return false;                                                                       \
         size_t mask = ((size_t)1 << map->bits) - 1;                                             \
         size_t hole = (size_t)(slot - map->slots);                                              \
-        for (size_t at = (hole + 1) & mask; map->slots[at].key != VS_MAP_EMPTY;                 \
-             at = (at + 1) & mask) {                                                            \
+        for (size_t at = (hole + 1) & mask; map->slots[at].key != 0; at = (at + 1) & mask) {    \
             size_t home = vs_map_slot(map->slots[at].key, map->bits);                           \
             if (((at - home) & mask) >= ((at - hole) & mask)) {                                 \
                 map->slots[hole] = map->slots[at];                                              \
                 hole = at;                                                                      \
             }                                                                                   \
         }                                                                                       \
-        map->slots[hole].key = VS_MAP_EMPTY;                                                    \
+        map->slots[hole].key = 0;                                                               \
         map->count--;                                                                           \
         return true;                                                                            \
     }                                                                                           \
@@ -122,8 +123,8 @@ static inline size_t vs_map_slot(uint64_t key, unsigned bits)
     {                                                                                           \
         while (*index < name##_capacity(map)) {                                                 \
             struct name##_slot *slot = &map->slots[(*index)++];                                 \
-            if (slot->key != VS_MAP_EMPTY) {                                                    \
-                *key = slot->key;                                                               \
+            if (slot->key != 0) {                                                               \
+                *key = slot->key ^ VS_MAP_MARK;                                                 \
                 return &slot->value;                                                            \
             }                                                                                   \
         }                                                                                       \

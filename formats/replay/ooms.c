@@ -105,8 +105,8 @@ static void went_on(struct vs_ooms *ooms, uint32_t thread)
 
 static struct vs_oom_pending *pending_of(struct vs_ooms *ooms, uint32_t thread)
 {
-    struct vs_oom_pending **slot = vs_oom_threads_get(&ooms->pending, thread);
-    return slot == NULL ? NULL : *slot;
+    const struct vs_oom_slot *slot = vs_oom_threads_get(&ooms->pending, thread);
+    return slot == NULL ? NULL : slot->pending;
 }
 
 static void drop_pending(struct vs_ooms *ooms, uint32_t thread)
@@ -130,15 +130,15 @@ static void note_attempt(struct vs_ooms *ooms, const struct vs_sequenced_event *
         known = NULL;
     }
     if (known == NULL) {
-        struct vs_oom_pending **slot = vs_oom_threads_put(&ooms->pending, sequenced->thread);
+        struct vs_oom_slot *slot = vs_oom_threads_put(&ooms->pending, sequenced->thread);
         if (slot != NULL)
-            *slot = calloc(1, sizeof(**slot));
-        if (slot == NULL || *slot == NULL) {
+            slot->pending = calloc(1, sizeof(*slot->pending));
+        if (slot == NULL || slot->pending == NULL) {
             ooms->error = -ENOMEM;
             vs_oom_threads_remove(&ooms->pending, sequenced->thread);
             return;
         }
-        known = *slot;
+        known = slot->pending;
         known->kind = event->kind;
         describe(ooms, sequenced, VS_LAYER_FRAMEWORK, &known->oom);
     }
@@ -243,9 +243,9 @@ int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well)
 {
     size_t index = 0;
     uint64_t thread;
-    struct vs_oom_pending **pending;
-    while ((pending = vs_oom_threads_next(&ooms->pending, &index, &thread)) != NULL)
-        add_entry(ooms, &(*pending)->oom);
+    const struct vs_oom_slot *slot;
+    while ((slot = vs_oom_threads_next(&ooms->pending, &index, &thread)) != NULL)
+        add_entry(ooms, &slot->pending->oom);
     if (ended_well)
         for (size_t i = 0; i < ooms->open_count; i++)
             ooms->items[ooms->open[i]].handled = true;
@@ -259,9 +259,9 @@ void vs_ooms_release(struct vs_ooms *ooms)
 {
     size_t index = 0;
     uint64_t thread;
-    struct vs_oom_pending **pending;
-    while ((pending = vs_oom_threads_next(&ooms->pending, &index, &thread)) != NULL)
-        free(*pending);
+    const struct vs_oom_slot *slot;
+    while ((slot = vs_oom_threads_next(&ooms->pending, &index, &thread)) != NULL)
+        free(slot->pending);
     vs_oom_threads_release(&ooms->pending);
     free(ooms->items);
 }

@@ -178,8 +178,9 @@ static uint32_t add_site(struct vs_state *state, const struct vs_site *wanted, u
 {
     if (state->site_count == state->site_room) {
         size_t room = state->site_room == 0 ? FIRST_ROOM : state->site_room * 2;
-        struct vs_site *sites = realloc(state->sites, room * sizeof(*sites));
-        if (sites == NULL || room > UINT32_MAX) {
+        struct vs_site *sites =
+            room > UINT32_MAX ? NULL : realloc(state->sites, room * sizeof(*sites));
+        if (sites == NULL) {
             state_fail(state);
             return 0;
         }

@@ -83,14 +83,10 @@ struct vs_layer_total {
 VS_MAP_DEFINE(vs_sizes, uint64_t);
 
 struct vs_device_state {
-    int8_t device;
     uint64_t total_bytes; /* 0 unknown */
     struct vs_layer_total layers[VS_LAYERS];
 
     /* framework */
-    bool framework_seen; /* it reported a block, or works on a driver's pool */
-    bool reported;       /* its own totals are known */
-    uint16_t framework_owner;
     uint64_t framework_events;
     uint64_t reported_allocated, reported_reserved;
     uint64_t mismatches;              /* events at which its totals and ours differed */
@@ -114,31 +110,34 @@ struct vs_device_state {
     int64_t managed_bytes;
 
     /* measurements */
-    bool measured;
-    int64_t used_bytes;    /* now: the last measurement, moved by what is known since */
-    bool used_is_measured; /* nothing moved since */
+    int64_t used_bytes; /* now: the last measurement, moved by what is known since */
     int64_t base_used, base_own, base_others;
     int64_t implicit_bytes[VS_IMPLICITS];
     int64_t implicit_uncertainty;
-    unsigned implicit_pending; /* bits of enum vs_implicit since the last measurement */
-    unsigned direct_changes;   /* direct allocations and frees since the last measurement */
-    struct vs_sizes others;    /* by process id */
+    struct vs_sizes others; /* by process id */
     int64_t other_bytes;
-    bool others_known;
     uint64_t last_free_bytes; /* VS_FREE_UNKNOWN before the first measurement */
     int64_t used_peak;
     uint64_t used_peak_ns;
-    bool used_peak_is_measured;
 
-    /* first context */
-    bool context_seen;
-    uint64_t context_time_ns;
-    uint16_t context_label;
+    uint64_t context_time_ns; /* of the first context */
+    uint64_t primary_context;
+    uint64_t losses; /* lost events of this device */
+
+    unsigned implicit_pending; /* bits of enum vs_implicit since the last measurement */
+    unsigned direct_changes;   /* direct allocations and frees since the last measurement */
     uint32_t context_site;
     uint32_t primary_retains;
-    uint64_t primary_context;
-
-    uint64_t losses; /* lost events of this device */
+    uint16_t context_label;
+    uint16_t framework_owner;
+    int8_t device;
+    bool framework_seen; /* it reported a block, or works on a driver's pool */
+    bool reported;       /* its own totals are known */
+    bool measured;
+    bool used_is_measured; /* nothing moved since the last measurement */
+    bool used_peak_is_measured;
+    bool others_known;
+    bool context_seen;
     bool touched;
 };
 

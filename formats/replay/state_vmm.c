@@ -43,8 +43,9 @@ static uint32_t take_slot(struct vs_state *state)
     }
     if (state->physical_count == state->physical_room) {
         size_t room = state->physical_room == 0 ? 64 : state->physical_room * 2;
-        struct vs_physical *grown = realloc(state->physicals, room * sizeof(*grown));
-        if (grown == NULL || room > UINT32_MAX) {
+        struct vs_physical *grown =
+            room > UINT32_MAX ? NULL : realloc(state->physicals, room * sizeof(*grown));
+        if (grown == NULL) {
             state_fail(state);
             return 0;
         }

@@ -66,13 +66,13 @@ Test(map, walks_every_value_once)
 Test(map, takes_the_key_that_marks_empty_slots)
 {
     struct numbers map = {0};
-    cr_assert_null(numbers_get(&map, VS_MAP_EMPTY));
-    *numbers_put(&map, VS_MAP_EMPTY) = 5;
+    cr_assert_null(numbers_get(&map, VS_MAP_MARK));
+    *numbers_put(&map, VS_MAP_MARK) = 5;
     *numbers_put(&map, 0) = 6;
-    cr_assert_eq(*numbers_get(&map, VS_MAP_EMPTY), 5);
+    cr_assert_eq(*numbers_get(&map, VS_MAP_MARK), 5);
     cr_assert_eq(*numbers_get(&map, 0), 6);
-    cr_assert(numbers_remove(&map, VS_MAP_EMPTY));
-    cr_assert_null(numbers_get(&map, VS_MAP_EMPTY));
+    cr_assert(numbers_remove(&map, VS_MAP_MARK));
+    cr_assert_null(numbers_get(&map, VS_MAP_MARK));
     numbers_release(&map);
 }
 

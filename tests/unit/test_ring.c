@@ -225,8 +225,9 @@ Test(ring, waiting_takes_at_most_one_percent_of_wall_time)
     stop = true;
     pthread_join(creeper, NULL);
     cr_assert_gt(consumer.ring->waited_ns, 0);
-    /* One slice may overrun by what the machine takes to wake us. */
-    cr_assert_leq(consumer.ring->waited_ns, wall / 100 + 3 * MS);
+    /* The last wait may overrun by what a busy machine takes to wake us; unbounded it were seconds.
+     */
+    cr_assert_leq(consumer.ring->waited_ns, wall / 100 + 25 * MS);
 }
 
 /* ---- many producers --------------------------------------------------------------- */
@@ -485,14 +486,20 @@ Test(ring, a_jump_right_after_reserving_is_repaired_by_the_next)
     jump_and_go_on(RING_RESERVED);
 }
 
-static void enter_and_jump(void)
+/* Frames of functions of their own, as hooks have. */
+__attribute__((noinline)) static void enter_inner_and_jump(void)
 {
-    struct thread_frame outer;
     struct thread_frame inner;
-    thread_enter(&outer);
     thread_enter(&inner);
     cr_assert_eq(shim_thread.depth, 2);
     siglongjmp(out, 1);
+}
+
+__attribute__((noinline)) static void enter_and_jump(void)
+{
+    struct thread_frame outer;
+    thread_enter(&outer);
+    enter_inner_and_jump();
 }
 
 Test(ring, a_hook_that_was_jumped_out_of_is_forgotten)
@@ -509,7 +516,8 @@ Test(ring, a_hook_that_was_jumped_out_of_is_forgotten)
     cr_assert_eq(thread->depth, 0);
 }
 
-static uint16_t depth_in_handler;
+/* Volatile: raise() is declared not to call back. */
+static volatile uint16_t depth_in_handler;
 
 static void enter_in_handler(int number)
 {
