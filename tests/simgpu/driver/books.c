@@ -22,6 +22,14 @@ uint64_t simgpu_device_total(int device)
                : UINT64_MAX;
 }
 
+bool simgpu_device_user(int device, unsigned index, int32_t *pid, uint64_t *bytes)
+{
+    if (simgpu_state_attach(false) || device < 0 ||
+        (unsigned)device >= simgpu_config()->device_count)
+        return false;
+    return simgpu_state_user((unsigned)device, index, pid, bytes);
+}
+
 size_t simgpu_books_json(char *buffer, size_t size)
 {
     char *text = NULL;

@@ -6,6 +6,7 @@
 #ifndef SIMGPU_DRIVER_BOOKS_H
 #define SIMGPU_DRIVER_BOOKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,9 @@
  * UINT64_MAX: no such device. */
 uint64_t simgpu_device_used(int device);
 uint64_t simgpu_device_total(int device);
+
+/* A process that uses a device, for NVML: INDEX 0… False past the last one. */
+bool simgpu_device_user(int device, unsigned index, int32_t *pid, uint64_t *bytes);
 
 /* Writes the books as JSON ("simgpu-books/1") into BUFFER, NUL-terminated and cut to SIZE. Returns
  * the length of the whole text (so a second call with room gets it all), 0 if there are none. */

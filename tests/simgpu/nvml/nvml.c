@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulated libnvidia-ml: which devices the machine has and who uses how
- * much of them, from the same books as the simulated driver. Like the real
+ * much of them, from the books of the simulated driver, which this library
+ * needs: one process has one view of the shared state. Like the real
  * one it ignores CUDA_VISIBLE_DEVICES and sees every process. There is no
  * NVLink, no fabric and no MIG, and what cannot be measured here (power,
  * clocks, utilization) is "not supported", never an invented figure.
  */
 #include "nvml.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "../common/config.h"
-#include "../common/state.h"
+#include "../driver/books.h"
 
 #define DRIVER_VERSION "595.00"
 #define NVML_VERSION "13.595.00"
 #define DEVICE_NAME "Simulated CUDA device"
 
-enum { INSTANCE_NONE = -1 };
+enum { INSTANCE_NONE = -1, MAX_LISTED = 1024 };
 
 /* A handle is the address of a device's entry. */
 static struct nvmlDevice_st {
@@ -33,7 +32,6 @@ static struct nvmlDevice_st {
 static struct {
 	pthread_mutex_t lock;
 	unsigned users; /* nvmlInit minus nvmlShutdown */
-	bool attached;
 } nvml = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct {
@@ -60,23 +58,19 @@ const char *nvmlErrorString(nvmlReturn_t result)
 	return "Unknown Error";
 }
 
-static nvmlReturn_t attach(void)
+/* Fails where the books cannot be had, as the real one does without its driver. */
+static nvmlReturn_t number_devices(void)
 {
-	if (nvml.attached)
-		return NVML_SUCCESS;
-	if (simgpu_state_attach(false) != 0)
-		return NVML_ERROR_DRIVER_NOT_LOADED;
 	for (unsigned i = 0; i < SIMGPU_MAX_DEVICES; i++)
 		devices[i].index = i;
-	nvml.attached = true;
-	return NVML_SUCCESS;
+	return simgpu_device_used(0) == UINT64_MAX ? NVML_ERROR_DRIVER_NOT_LOADED : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlInitWithFlags(unsigned flags)
 {
 	(void)flags;
 	pthread_mutex_lock(&nvml.lock);
-	nvmlReturn_t result = attach();
+	nvmlReturn_t result = nvml.users ? NVML_SUCCESS : number_devices();
 	if (result == NVML_SUCCESS)
 		nvml.users++;
 	pthread_mutex_unlock(&nvml.lock);
@@ -286,31 +280,13 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 	return NVML_SUCCESS;
 }
 
-/* Without a shared state the books live in this process's driver alone. */
-static uint64_t used_by_driver_here(unsigned index)
-{
-	uint64_t (*device_used)(int) = NULL;
-	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	void *symbol = driver ? dlsym(driver, "simgpu_device_used") : NULL;
-	memcpy(&device_used, &symbol, sizeof(symbol));
-	uint64_t used = device_used ? device_used((int)index) : 0;
-	if (driver)
-		dlclose(driver);
-	return used;
-}
-
-static uint64_t used_bytes(unsigned index)
-{
-	return getenv("SIMGPU_STATE") ? simgpu_state_used(index) : used_by_driver_here(index);
-}
-
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
 	nvmlReturn_t result = check(device, memory);
 	if (result != NVML_SUCCESS)
 		return result;
 	memory->total = simgpu_config()->memory_bytes;
-	memory->used = used_bytes(device->index);
+	memory->used = simgpu_device_used((int)device->index);
 	memory->free = memory->total > memory->used ? memory->total - memory->used : 0;
 	return NVML_SUCCESS;
 }
@@ -345,7 +321,7 @@ static unsigned list_processes(unsigned index, nvmlProcessInfo_t *infos, unsigne
 	unsigned count = 0;
 	int32_t pid;
 	uint64_t bytes;
-	for (; simgpu_state_user(index, count, &pid, &bytes); count++)
+	for (; simgpu_device_user((int)index, count, &pid, &bytes); count++)
 		if (count < room)
 			infos[count] = (nvmlProcessInfo_t){
 				.pid = (unsigned)pid,
@@ -380,11 +356,11 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned 
 	nvmlReturn_t result = check(device, infoCount);
 	if (result != NVML_SUCCESS)
 		return result;
-	static nvmlProcessInfo_t listed[SIMGPU_MAX_PROCESSES + SIMGPU_MAX_OTHERS];
+	static nvmlProcessInfo_t listed[MAX_LISTED];
 	unsigned room = infos ? *infoCount : 0;
 	pthread_mutex_lock(&nvml.lock);
 	*infoCount = list_processes(device->index, listed, sizeof(listed) / sizeof(*listed));
-	for (unsigned i = 0; i < *infoCount && i < room; i++)
+	for (unsigned i = 0; i < *infoCount && i < room && i < MAX_LISTED; i++)
 		infos[i] = (nvmlProcessInfo_v1_t){listed[i].pid, listed[i].usedGpuMemory};
 	pthread_mutex_unlock(&nvml.lock);
 	return *infoCount > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;

@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct entry;
+
 struct fat_binary {
 	void *image;	     /* the wrapper the compiler passed */
 	CUlibrary library;   /* NULL until first use */
 	bool unregistered;   /* its names may be unmapped: never looked at again */
-	struct entry *managed; /* variables whose host pointers are set on load */
+	struct entry *variables;
 };
 
 struct entry {
@@ -25,7 +27,14 @@ struct entry {
 	CUkernel kernel;
 	size_t size;   /* of a variable; 0 for a kernel */
 	void **managed; /* host pointer to fill, for a managed variable */
-	struct entry *next_managed;
+	struct entry *next_variable; /* of the same binary */
+	struct copies *copies; /* of a variable the driver does not know */
+};
+
+/* A device variable's memory, one a device. */
+struct copies {
+	CUdeviceptr address[SIMRT_MAX_DEVICES];
+	unsigned resets[SIMRT_MAX_DEVICES]; /* simrt.reset_count when it was made */
 };
 
 /* Entries never move: the table holds pointers, so it can grow. */
@@ -107,6 +116,17 @@ void __cudaRegisterFatBinaryEnd(void **fatCubinHandle)
 	(void)fatCubinHandle;
 }
 
+/* Gives back the memory of a variable whose code goes. Caller holds the lock. */
+static void drop_copies(struct entry *entry)
+{
+	unsigned now = __atomic_load_n(&simrt.reset_count, __ATOMIC_ACQUIRE);
+	for (int i = 0; entry->copies && i < simrt.device_count; i++)
+		if (entry->copies->address[i] && entry->copies->resets[i] == now)
+			(void)DRV(MemFree, entry->copies->address[i]);
+	free(entry->copies);
+	entry->copies = NULL;
+}
+
 /* The record outlives its library: entries point to it. */
 void __cudaUnregisterFatBinary(void **fatCubinHandle);
 void __cudaUnregisterFatBinary(void **fatCubinHandle)
@@ -118,6 +138,9 @@ void __cudaUnregisterFatBinary(void **fatCubinHandle)
 	CUlibrary library = binary->library;
 	binary->library = NULL;
 	binary->unregistered = true;
+	for (struct entry *entry = binary->variables; entry; entry = entry->next_variable)
+		drop_copies(entry);
+	binary->variables = NULL;
 	pthread_mutex_unlock(&table.lock);
 	if (library)
 		(void)DRV(LibraryUnload, library);
@@ -134,9 +157,9 @@ static void register_entry(void **handle, const void *host, const char *name, si
 		entry->name = name;
 		entry->size = size;
 		entry->managed = managed;
-		if (managed) {
-			entry->next_managed = binary->managed;
-			binary->managed = entry;
+		if (size) {
+			entry->next_variable = binary->variables;
+			binary->variables = entry;
 		}
 	}
 	pthread_mutex_unlock(&table.lock);
@@ -182,13 +205,49 @@ void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, c
 	register_entry(fatCubinHandle, hostVarPtrAddress, deviceName, size, hostVarPtrAddress);
 }
 
+/* The simulated driver does not parse images, so it knows no variables: they get
+ * memory of their own by the first use, and keep it until the device is reset. */
+static cudaError_t own_copy(struct entry *entry, CUdeviceptr *address)
+{
+	int device = 0;
+	cudaError_t error = simrt_current_device(&device);
+	if (error != cudaSuccess)
+		return error;
+	if (!entry->copies)
+		entry->copies = calloc(1, sizeof(*entry->copies));
+	if (!entry->copies)
+		return cudaErrorMemoryAllocation;
+	CUdeviceptr *copy = &entry->copies->address[entry->managed ? 0 : device];
+	unsigned *resets = &entry->copies->resets[entry->managed ? 0 : device];
+	unsigned now = __atomic_load_n(&simrt.reset_count, __ATOMIC_ACQUIRE);
+	if (!*copy || *resets != now)
+		error = entry->managed ? DRV(MemAllocManaged, copy, entry->size,
+					     CU_MEM_ATTACH_GLOBAL)
+				       : DRV(MemAlloc, copy, entry->size);
+	*resets = now;
+	*address = error == cudaSuccess ? *copy : 0;
+	return error;
+}
+
+/* Where a variable of a loaded library is. Caller holds the lock. */
+static cudaError_t locate(struct entry *entry, CUdeviceptr *address, size_t *size)
+{
+	CUlibrary library = entry->binary->library;
+	cudaError_t error = entry->managed
+				    ? DRV(LibraryGetManaged, address, size, library, entry->name)
+				    : DRV(LibraryGetGlobal, address, size, library, entry->name);
+	if (error != cudaErrorSymbolNotFound)
+		return error;
+	*size = entry->size;
+	return own_copy(entry, address);
+}
+
 static void fill_managed(const struct fat_binary *binary)
 {
-	for (struct entry *entry = binary->managed; entry; entry = entry->next_managed) {
+	for (struct entry *entry = binary->variables; entry; entry = entry->next_variable) {
 		CUdeviceptr address = 0;
 		size_t bytes = 0;
-		if (DRV(LibraryGetManaged, &address, &bytes, binary->library, entry->name) ==
-		    cudaSuccess)
+		if (entry->managed && locate(entry, &address, &bytes) == cudaSuccess)
 			*entry->managed = (void *)address;
 	}
 }
@@ -265,12 +324,9 @@ cudaError_t simrt_symbol(const void *symbol, CUdeviceptr *address, size_t *size)
 	cudaError_t error = load(entry->binary);
 	if (error != cudaSuccess)
 		return error;
-	error = entry->managed ? DRV(LibraryGetManaged, address, size, entry->binary->library,
-				     entry->name)
-			       : DRV(LibraryGetGlobal, address, size, entry->binary->library,
-				     entry->name);
-	if (error == cudaSuccess && *size < entry->size)
-		*size = entry->size;
+	pthread_mutex_lock(&table.lock);
+	error = locate(entry, address, size);
+	pthread_mutex_unlock(&table.lock);
 	return error;
 }
 

@@ -23,7 +23,7 @@ def main():
             figures.check("batches are pinned", batch.is_pinned())
             on_device = batch.to("cuda", non_blocking=True)
             torch.cuda.current_stream().synchronize()
-            total += float(on_device[:, 0].cpu().sum())
+            total += float(on_device.cpu()[:, 0].sum())
     figures.check("every sample arrived, twice", total, 2.0 * sum(range(24)))
     del on_device, batch
     figures.check("nothing is left on the device", figures.allocated(), base)

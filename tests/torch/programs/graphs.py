@@ -55,7 +55,7 @@ def main():
     before = figures.reserved()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        temporary = torch.empty(24 * figures.MIB, dtype=torch.uint8, device="cuda")
+        temporary = torch.zeros(24 * figures.MIB, dtype=torch.uint8, device="cuda")
     graph.replay()
     torch.cuda.synchronize()
     grown = figures.reserved()
