@@ -87,8 +87,9 @@ static int read_payload(struct vs_reader *reader, const struct vs_chunk_ref *ref
 
 static int make_room(struct vs_reader *reader, size_t count)
 {
-    if (count <= reader->capacity)
+    if (count <= reader->capacity && reader->capacity > 0)
         return 0;
+    count = count > 0 ? count : 1;
     struct vs_sequenced_event *events = realloc(reader->events, count * sizeof *events);
     if (events != NULL)
         reader->events = events;

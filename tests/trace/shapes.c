@@ -274,8 +274,8 @@ static void make_uncompressed(struct vs_bytes *file)
     begin(&image, file, 0, VS_TRACE_FORMAT_VERSION);
     image.uncompressed = true;
     uint64_t at = put_definitions(&image, VS_FILE_HEADER_BYTES);
-    at = put_events(&image, at, 0, TOTAL);
-    put_end(&image, at, TOTAL);
+    at = put_events(&image, at, 0, SMALL);
+    put_end(&image, at, SMALL);
     finish(&image);
 }
 
@@ -356,7 +356,7 @@ static void put_keyframe(struct image *image, uint64_t *offset, uint64_t index)
     }
 }
 
-enum { SLOT_BYTES = 32768, SLOTS = 3, SLOT_EVENTS = 300, KEYFRAME_AT = 100 };
+enum { SLOT_BYTES = 16384, SLOTS = 3, SLOT_EVENTS = 300, KEYFRAME_AT = 100 };
 
 /* One slot of a flight recorder: definitions again, events with a key frame among them. */
 static void put_slot(struct image *image, uint64_t slots_offset, uint64_t slot)
@@ -367,7 +367,9 @@ static void put_slot(struct image *image, uint64_t slots_offset, uint64_t slot)
     put_keyframe(image, &at, first + KEYFRAME_AT);
     at = put_events(image, at, first + KEYFRAME_AT, (slot == 3 ? 50 : SMALL));
     if (slot != 3)
-        put_events(image, at, first + KEYFRAME_AT + SMALL, SMALL);
+        at = put_events(image, at, first + KEYFRAME_AT + SMALL, SMALL);
+    if (at > slots_offset + (slot % SLOTS + 1) * SLOT_BYTES)
+        abort(); /* the slots are too small for this */
 }
 
 static void make_circular(struct vs_bytes *file, uint64_t slots_written)
@@ -437,7 +439,7 @@ static void make_no_chunks(struct vs_bytes *file)
 const struct shape shapes[] = {
     {"plain", make_plain, TOTAL, 0, 0},
     {"tiny", make_tiny, 3 * SHAPES_TINY_CHUNK, 0, 0},
-    {"uncompressed", make_uncompressed, TOTAL, 0, 0},
+    {"uncompressed", make_uncompressed, SMALL, 0, 0},
     {"out-of-order", make_out_of_order, TOTAL, 0, 0},
     {"overlapping", make_overlapping, TOTAL, 0, 0},
     {"merged", make_merged, TOTAL, 0, 0},
