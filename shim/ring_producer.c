@@ -439,7 +439,7 @@ static void writer_close(struct shim_thread *thread, struct writer *writer)
     atomic_signal_fence(memory_order_seq_cst);
     thread->busy_mark = writer->outer_mark;
     thread->pending = writer->outer_pending;
-    writer->frame.guard = 0;
+    *(volatile uint64_t *)&writer->frame.guard = 0;
 }
 
 /*

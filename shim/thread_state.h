@@ -15,6 +15,7 @@
 #ifndef VS_SHIM_THREAD_STATE_H
 #define VS_SHIM_THREAD_STATE_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "shim.h"
@@ -58,6 +59,8 @@ static inline struct shim_thread *thread_enter(struct thread_frame *frame)
     if (thread->depth == 0) {
         thread->stack_mark = frame;
     }
+    /* A signal handler that finds the depth finds a live frame behind it. */
+    atomic_signal_fence(memory_order_seq_cst);
     thread->depth++;
     return thread;
 }
@@ -66,7 +69,8 @@ static inline struct shim_thread *thread_enter(struct thread_frame *frame)
 static inline void thread_leave(struct shim_thread *thread, struct thread_frame *frame)
 {
     thread->depth = frame->depth_before;
-    frame->guard = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    *(volatile uint64_t *)&frame->guard = 0;
 }
 
 #endif
