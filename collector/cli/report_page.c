@@ -29,6 +29,13 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
+/* A call by its name; the framework's own report is no call that people know. */
+static const char *call_title(const struct vs_summary *summary, uint16_t label)
+{
+    const char *name = vs_state_string(summary->state, label);
+    return strncmp(name, "_ZN3c10", 7) == 0 ? "an allocation" : name;
+}
+
 static void heading(const struct page *page, const char *text)
 {
     fprintf(page->out, "\n%s%s%s\n", page_bold(page), text, page_plain(page));
@@ -60,7 +67,7 @@ static void print_cause(const struct page *page, const struct vs_summary *summar
     const struct vs_oom *oom = vs_summary_fatal_oom(summary);
     if (oom != NULL) {
         fprintf(page->out, "         out of memory at %s: %s of %s on ",
-                when(summary, oom->time_ns).text, vs_state_string(summary->state, oom->label),
+                when(summary, oom->time_ns).text, call_title(summary, oom->label),
                 size((int64_t)oom->requested).text);
         if (oom->device >= 0)
             fprintf(page->out, "GPU %d\n", oom->device);
@@ -333,7 +340,7 @@ static void print_ooms(const struct page *page, const struct vs_summary *summary
     for (size_t i = first; i < ooms->count; i++) {
         const struct vs_oom *oom = &ooms->items[i];
         fprintf(page->out, "  %-9s %s of %s, %s: %s\n", when(summary, oom->time_ns).text,
-                vs_state_string(summary->state, oom->label), size((int64_t)oom->requested).text,
+                call_title(summary, oom->label), size((int64_t)oom->requested).text,
                 oom->repaired  ? "repaired by a retry"
                 : oom->handled ? "the program went on"
                                : "not survived",

@@ -148,6 +148,12 @@ static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
         return;
     else if (total == 0 || !free_known || !bands.device_known)
         decide(oom, VS_OOM_UNKNOWN, "the device's free memory was not measured");
+    else if (oom->free_bytes >= oom->requested && oom->layer == VS_LAYER_FRAMEWORK &&
+             oom->attempt_count == 0)
+        decide(oom, VS_OOM_UNKNOWN,
+               "the framework refused %s by itself, no driver call failed; %s were free on the "
+               "device",
+               size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
     else if (oom->free_bytes >= oom->requested)
         decide(oom, VS_OOM_UNKNOWN, "%s were asked for though %s were free on the device",
                size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);

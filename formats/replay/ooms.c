@@ -18,7 +18,6 @@ enum { RESULT_OUT_OF_MEMORY = 2 };
 /* Failed driver calls of a framework's thread, not yet known to be a give-up or repaired. */
 struct vs_oom_pending {
     struct vs_oom oom; /* as of the first attempt */
-    uint8_t kind;
 };
 
 static uint16_t label_of(const struct vs_event *event)
@@ -48,7 +47,6 @@ static void describe(struct vs_ooms *ooms, const struct vs_sequenced_event *sequ
     if (oom->free_bytes == VS_FREE_UNKNOWN && device != NULL)
         oom->free_bytes = device->last_free_bytes;
     oom->site = vs_state_site_of(ooms->state, event, event->device, layer, false);
-    vs_oom_classify(ooms, oom, event->kind);
 }
 
 static void add_attempt(struct vs_oom *oom, const struct vs_event *event)
@@ -139,8 +137,8 @@ static void note_attempt(struct vs_ooms *ooms, const struct vs_sequenced_event *
             return;
         }
         known = slot->pending;
-        known->kind = event->kind;
         describe(ooms, sequenced, VS_LAYER_FRAMEWORK, &known->oom);
+        vs_oom_classify(ooms, &known->oom, event->kind);
     }
     add_attempt(&known->oom, event);
 }
@@ -194,6 +192,7 @@ static void on_failed(struct vs_ooms *ooms, const struct vs_sequenced_event *seq
     struct vs_oom oom;
     describe(ooms, sequenced, layer_of(event), &oom);
     add_attempt(&oom, event);
+    vs_oom_classify(ooms, &oom, event->kind);
     add_entry(ooms, &oom);
 }
 
