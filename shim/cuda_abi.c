@@ -72,7 +72,7 @@ static size_t at_least_one(size_t extent)
 static uint64_t extent_bytes(uint64_t bits, struct cuda_extent extent, unsigned levels,
                              unsigned flags)
 {
-    unsigned depth_shift = (flags & CU_ARRAY_LAYERED) != 0 ? 0 : 1;
+    unsigned depth_shift = (flags & ABI_ARRAY_LAYERED) != 0 ? 0 : 1;
     uint64_t bytes = 0;
     for (unsigned level = 0; level < levels && level < 64; level++) {
         uint64_t texels = at_least_one(extent.width >> level) *

@@ -16,21 +16,21 @@
 #include "../formats/record.h"
 
 enum {
-    CU_SUCCESS = 0,
-    CU_NOT_FOUND = 500, /* also cudaErrorSymbolNotFound */
-    CU_NOT_READY = 600,
-    CU_CAPTURE_UNMATCHED = 905,
-    CU_CAPTURE_WRONG_THREAD = 908,
-    CU_DEVICE_ATTRIBUTE_INTEGRATED = 18,
-    CU_POOL_RELEASE_THRESHOLD = 4, /* attributes from here on are 64 bits wide, those before 32 */
-    CU_POOL_RESERVED_CURRENT = 5,
-    CU_POOL_USED_CURRENT = 7,
-    CU_NODE_ALLOC = 10,
-    CU_NODE_FREE = 11,
-    CU_CAPTURE_STATUS_NONE = 0,
-    CU_STREAM_PER_THREAD = 2,
-    CU_ARRAY_LAYERED = 1, /* depth counts layers; also cudaArrayLayered */
-    CU_QUERY_PER_THREAD_STREAM = 2, /* cuGetProcAddress flags */
+    ABI_SUCCESS = 0,
+    ABI_NOT_FOUND = 500, /* also cudaErrorSymbolNotFound */
+    ABI_NOT_READY = 600,
+    ABI_CAPTURE_UNMATCHED = 903,
+    ABI_CAPTURE_WRONG_THREAD = 908,
+    ABI_DEVICE_ATTRIBUTE_INTEGRATED = 18,
+    ABI_POOL_RELEASE_THRESHOLD = 4, /* attributes from here on are 64 bits wide, those before 32 */
+    ABI_POOL_RESERVED_CURRENT = 5,
+    ABI_POOL_USED_CURRENT = 7,
+    ABI_NODE_ALLOC = 10,
+    ABI_NODE_FREE = 11,
+    ABI_CAPTURE_STATUS_NONE = 0,
+    ABI_STREAM_PER_THREAD = 2,
+    ABI_ARRAY_LAYERED = 1, /* depth counts layers; also cudaArrayLayered */
+    ABI_QUERY_PER_THREAD_STREAM = 2, /* cuGetProcAddress flags */
 };
 
 struct cu_location {
@@ -182,7 +182,7 @@ static inline uint64_t cu_pool_value(int attribute, const void *value)
     if (value == NULL) {
         return 0;
     }
-    return attribute < CU_POOL_RELEASE_THRESHOLD ? (uint64_t) * (const int *)value
+    return attribute < ABI_POOL_RELEASE_THRESHOLD ? (uint64_t) * (const int *)value
                                                  : *(const uint64_t *)value;
 }
 
@@ -218,10 +218,10 @@ static inline uint64_t cu_alloc_node_address(const struct cu_alloc_node *node)
 
 static inline uint8_t cu_node_kind(const struct cu_node *node)
 {
-    if (node != NULL && node->type == CU_NODE_ALLOC) {
+    if (node != NULL && node->type == ABI_NODE_ALLOC) {
         return VS_KIND_GRAPH_ALLOC_NODE;
     }
-    if (node != NULL && node->type == CU_NODE_FREE) {
+    if (node != NULL && node->type == ABI_NODE_FREE) {
         return VS_KIND_GRAPH_FREE_NODE;
     }
     return VS_KIND_OTHER_CALL;
@@ -229,18 +229,18 @@ static inline uint8_t cu_node_kind(const struct cu_node *node)
 
 static inline uint64_t cu_node_bytes(const struct cu_node *node)
 {
-    return node != NULL && node->type == CU_NODE_ALLOC ? node->u.alloc.bytes : 0;
+    return node != NULL && node->type == ABI_NODE_ALLOC ? node->u.alloc.bytes : 0;
 }
 
 static inline uint64_t cu_node_freed(const struct cu_node *node)
 {
-    return node != NULL && node->type == CU_NODE_FREE ? node->u.freed : 0;
+    return node != NULL && node->type == ABI_NODE_FREE ? node->u.freed : 0;
 }
 
 /* After the call: the address an allocation node was given, or the one a free node names. */
 static inline uint64_t cu_node_address(const struct cu_node *node)
 {
-    return node != NULL && node->type == CU_NODE_ALLOC ? node->u.alloc.address
+    return node != NULL && node->type == ABI_NODE_ALLOC ? node->u.alloc.address
                                                        : cu_node_freed(node);
 }
 

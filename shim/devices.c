@@ -43,8 +43,8 @@ static void ask_uuids(struct vs_record_device *record, int device)
     unsigned char slice[sizeof(record->uuid)] = {0};
 
     /* The first form names the whole device, the second the MIG slice where there is one. */
-    bool has_slice = get_uuid_v2 != NULL && get_uuid_v2(slice, device) == CU_SUCCESS;
-    if (get_uuid == NULL || get_uuid(record->uuid, device) != CU_SUCCESS) {
+    bool has_slice = get_uuid_v2 != NULL && get_uuid_v2(slice, device) == ABI_SUCCESS;
+    if (get_uuid == NULL || get_uuid(record->uuid, device) != ABI_SUCCESS) {
         memcpy(record->uuid, slice, sizeof(slice));
     } else if (has_slice && memcmp(slice, record->uuid, sizeof(slice)) != 0) {
         memcpy(record->mig_uuid, slice, sizeof(slice));
@@ -70,11 +70,11 @@ static void ask_figures(struct vs_record_device *record, int device)
     REAL(get_version, REAL_cuDriverGetVersion, int *);
     size_t total = 0;
     int integrated = 0;
-    if (get_total != NULL && get_total(&total, device) == CU_SUCCESS) {
+    if (get_total != NULL && get_total(&total, device) == ABI_SUCCESS) {
         record->total_bytes = total;
     }
     if (get_attribute != NULL &&
-        get_attribute(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) == CU_SUCCESS) {
+        get_attribute(&integrated, ABI_DEVICE_ATTRIBUTE_INTEGRATED, device) == ABI_SUCCESS) {
         record->integrated = integrated != 0;
     }
     if (get_version != NULL) {
@@ -121,7 +121,7 @@ static int ask_device(uint64_t context)
 {
     REAL(get_device, REAL_cuCtxGetDevice, int *);
     int device = -1;
-    if (get_device == NULL || get_device(&device) != CU_SUCCESS || device < 0 ||
+    if (get_device == NULL || get_device(&device) != ABI_SUCCESS || device < 0 ||
         device >= DEVICES) {
         return -1;
     }
@@ -145,7 +145,7 @@ int devices_current(uint64_t *context)
     int device = -1;
 
     hook_own_calls_begin();
-    if (get_current != NULL && get_current(&current) == CU_SUCCESS && current != NULL) {
+    if (get_current != NULL && get_current(&current) == ABI_SUCCESS && current != NULL) {
         device = known_device(HOOK_U64(current));
         device = device >= 0 ? device : ask_device(HOOK_U64(current));
     }
@@ -166,7 +166,7 @@ int devices_current(uint64_t *context)
 /* The thread's own stream has one name in all threads. */
 static uint64_t capture_key(uint64_t stream)
 {
-    return stream == CU_STREAM_PER_THREAD ? (uint64_t)shim_thread.tid << 8 | stream : stream;
+    return stream == ABI_STREAM_PER_THREAD ? (uint64_t)shim_thread.tid << 8 | stream : stream;
 }
 
 static void capture_began(uint64_t stream)
@@ -211,11 +211,11 @@ void devices_note_stream(struct vs_event *event)
         return;
     }
     REAL(is_capturing, REAL_cuStreamIsCapturing, void *, int *);
-    int status = CU_CAPTURE_STATUS_NONE;
+    int status = ABI_CAPTURE_STATUS_NONE;
     hook_own_calls_begin();
     if (is_capturing != NULL &&
-        is_capturing((void *)(uintptr_t)event->stream, &status) == CU_SUCCESS &&
-        status != CU_CAPTURE_STATUS_NONE) {
+        is_capturing((void *)(uintptr_t)event->stream, &status) == ABI_SUCCESS &&
+        status != ABI_CAPTURE_STATUS_NONE) {
         event->flags |= VS_EVENT_CAPTURING;
     }
     hook_own_calls_end();
@@ -224,14 +224,14 @@ void devices_note_stream(struct vs_event *event)
 /* A capture that ended in an error has ended too, unless the call was not this capture's end. */
 static bool ends_capture(int result)
 {
-    return result != CU_CAPTURE_UNMATCHED && result != CU_CAPTURE_WRONG_THREAD;
+    return result != ABI_CAPTURE_UNMATCHED && result != ABI_CAPTURE_WRONG_THREAD;
 }
 
 void devices_after(const struct vs_event *event)
 {
     switch (event->kind) {
     case VS_KIND_CAPTURE_BEGIN:
-        if (event->result == CU_SUCCESS) {
+        if (event->result == ABI_SUCCESS) {
             capture_began(event->stream);
         }
         break;
@@ -241,7 +241,7 @@ void devices_after(const struct vs_event *event)
         }
         break;
     case VS_KIND_STREAM_DESTROY:
-        if (event->result == CU_SUCCESS) {
+        if (event->result == ABI_SUCCESS) {
             capture_ended(event->stream);
         }
         break;
@@ -281,7 +281,7 @@ static bool sample(size_t *free_bytes, size_t *total_bytes)
         return false;
     }
     hook_own_calls_begin();
-    bool known = get_info(free_bytes, total_bytes) == CU_SUCCESS;
+    bool known = get_info(free_bytes, total_bytes) == ABI_SUCCESS;
     hook_own_calls_end();
     uint64_t spent_ns = shim_now_ns() - began_ns;
     atomic_fetch_add_explicit(&devices.spent_ns, spent_ns, memory_order_relaxed);
@@ -335,7 +335,7 @@ static void find_pool(struct vs_event *event)
     REAL(get_pool, REAL_cuDeviceGetMemPool, void **, int);
     void *pool = NULL;
     if (get_pool != NULL && event->device != VS_DEVICE_UNKNOWN &&
-        get_pool(&pool, event->device) == CU_SUCCESS) {
+        get_pool(&pool, event->device) == ABI_SUCCESS) {
         event->pool = HOOK_U64(pool);
     }
 }
@@ -346,7 +346,7 @@ static uint64_t pool_figure(const struct vs_event *event, int attribute)
     uint64_t value = 0;
     if (get_attribute == NULL || event->pool == 0 || (event->flags & VS_EVENT_CAPTURING) != 0 ||
         shim_config.sampling == SHIM_SAMPLE_NEVER ||
-        get_attribute((void *)(uintptr_t)event->pool, attribute, &value) != CU_SUCCESS) {
+        get_attribute((void *)(uintptr_t)event->pool, attribute, &value) != ABI_SUCCESS) {
         return UNKNOWN_BYTES;
     }
     return value;
@@ -359,8 +359,8 @@ void devices_complete(struct vs_event *event, bool sampled)
         if (event->pool == 0) {
             find_pool(event);
         }
-        event->extra[0] = pool_figure(event, CU_POOL_RESERVED_CURRENT);
-        event->extra[1] = pool_figure(event, CU_POOL_USED_CURRENT);
+        event->extra[0] = pool_figure(event, ABI_POOL_RESERVED_CURRENT);
+        event->extra[1] = pool_figure(event, ABI_POOL_USED_CURRENT);
         hook_own_calls_end();
     }
     if (sampled) {

@@ -324,8 +324,8 @@ void hook_before(struct hook_call *call)
 
 static bool failed(const struct hook_call *call, int result)
 {
-    return result != CU_SUCCESS &&
-           !(call->event.kind == VS_KIND_EVENT_QUERY && result == CU_NOT_READY);
+    return result != ABI_SUCCESS &&
+           !(call->event.kind == VS_KIND_EVENT_QUERY && result == ABI_NOT_READY);
 }
 
 /* True when calls beneath this one, recorded with their own arguments, are what it did. */
@@ -352,7 +352,7 @@ static void take_back(struct hook_call *call, int result)
 static void settle_intent(struct hook_call *call, bool is_failed, bool is_beneath)
 {
     if (call->intent != 0 && (is_failed || is_beneath)) {
-        take_back(call, is_failed ? call->event.result : CU_SUCCESS);
+        take_back(call, is_failed ? call->event.result : ABI_SUCCESS);
     } else if (!is_failed && has(call->event.kind, TRAIT_SAMPLE_AFTER)) {
         devices_sample_apart(&call->event);
     }

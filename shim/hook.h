@@ -110,7 +110,7 @@ static inline void hook_set_device(struct hook_call *call, int device)
 /* In the _ptsz variants the null stream is the thread's own. */
 static inline void *hook_per_thread_stream(void *stream)
 {
-    return stream != NULL ? stream : (void *)CU_STREAM_PER_THREAD;
+    return stream != NULL ? stream : (void *)ABI_STREAM_PER_THREAD;
 }
 
 /* Module id of a caller; looks for objects loaded since when it is not known. */

@@ -34,7 +34,7 @@ static void *real_dl_function(unsigned which)
 {
     void *found = atomic_load_explicit(&real_dl[which], memory_order_acquire);
     if (found == NULL) {
-        found = real_dlsym(RTLD_NEXT, real_dl_names[which]);
+        found = real_next(real_dl_names[which]);
         atomic_store_explicit(&real_dl[which], found, memory_order_release);
     }
     return found;

@@ -94,9 +94,16 @@ void *hook_wrap(unsigned hook, void *found)
 
 /* ---- cuGetProcAddress ------------------------------------------------------------------ */
 
+/* Copies and questions are not listed and need not be. */
+static bool may_move_memory(const char *name)
+{
+    bool memory = strncmp(name, "cuMem", 5) == 0 && name[5] >= 'A' && name[5] <= 'Z';
+    return (memory || strncmp(name, "cuMulticast", 11) == 0) && strstr(name, "Get") == NULL;
+}
+
 static void note_unknown(const char *name)
 {
-    if (strncmp(name, "cuMem", 5) == 0 || strncmp(name, "cuMulticast", 11) == 0) {
+    if (may_move_memory(name)) {
         hook_warn(HOOK_WARNING_UNKNOWN_NAME);
     }
 }
@@ -167,7 +174,7 @@ static void find_wanted(proc_address_v1 *v1, proc_address_v2 *v2)
         }
         int result = v2 != NULL ? v2(wanted[i].name, &found, wanted[i].version, 0, &status)
                                 : v1(wanted[i].name, &found, wanted[i].version, 0);
-        if (result == CU_SUCCESS && found != NULL) {
+        if (result == ABI_SUCCESS && found != NULL) {
             real_offer(wanted[i].id, found);
         }
     }
@@ -195,12 +202,12 @@ static int hook_body_cuGetProcAddress(unsigned slot, const void *caller, const c
     proc_address_v1 *real;
     *(void **)&real = look_up_begins(HOOK_cuGetProcAddress, slot, caller);
     if (real == NULL) {
-        return CU_NOT_FOUND;
+        return ABI_NOT_FOUND;
     }
     int result = real(name, out, version, query_flags);
-    if (result == CU_SUCCESS && out != NULL && !shim_config.disabled) {
+    if (result == ABI_SUCCESS && out != NULL && !shim_config.disabled) {
         find_wanted(real, NULL);
-        *out = hook_wrap_asked(name, version, (query_flags & CU_QUERY_PER_THREAD_STREAM) != 0,
+        *out = hook_wrap_asked(name, version, (query_flags & ABI_QUERY_PER_THREAD_STREAM) != 0,
                                *out);
     }
     return result;
@@ -212,12 +219,12 @@ static int hook_body_cuGetProcAddress_v2(unsigned slot, const void *caller, cons
     proc_address_v2 *real;
     *(void **)&real = look_up_begins(HOOK_cuGetProcAddress_v2, slot, caller);
     if (real == NULL) {
-        return CU_NOT_FOUND;
+        return ABI_NOT_FOUND;
     }
     int result = real(name, out, version, query_flags, status);
-    if (result == CU_SUCCESS && out != NULL && !shim_config.disabled) {
+    if (result == ABI_SUCCESS && out != NULL && !shim_config.disabled) {
         find_wanted(NULL, real);
-        *out = hook_wrap_asked(name, version, (query_flags & CU_QUERY_PER_THREAD_STREAM) != 0,
+        *out = hook_wrap_asked(name, version, (query_flags & ABI_QUERY_PER_THREAD_STREAM) != 0,
                                *out);
     }
     return result;

@@ -14,7 +14,7 @@ static int runtime_version(const void *caller)
     int (*get_version)(int *);
     int version = 0;
     *(void **)&get_version = real_for_module(REAL_cudaRuntimeGetVersion, hook_module_of(caller));
-    if (get_version == NULL || get_version(&version) != CU_SUCCESS) {
+    if (get_version == NULL || get_version(&version) != ABI_SUCCESS) {
         return 0;
     }
     return version;
@@ -23,7 +23,7 @@ static int runtime_version(const void *caller)
 /* cudaEnablePerThreadDefaultStream equals the driver's flag; the _ptsz twins mean it by default. */
 static bool per_thread(unsigned long long query_flags, bool twin)
 {
-    return query_flags == CU_QUERY_PER_THREAD_STREAM || (twin && query_flags == 0);
+    return query_flags == ABI_QUERY_PER_THREAD_STREAM || (twin && query_flags == 0);
 }
 
 static int by_runtime(unsigned hook, unsigned slot, const void *caller, bool twin,
@@ -33,10 +33,10 @@ static int by_runtime(unsigned hook, unsigned slot, const void *caller, bool twi
     int (*real)(const char *, void **, unsigned long long, int *);
     *(void **)&real = hook_begin(&call, hook, slot, caller);
     if (real == NULL) {
-        return CU_NOT_FOUND;
+        return ABI_NOT_FOUND;
     }
     int result = real(name, out, query_flags, status);
-    if (result == CU_SUCCESS && out != NULL && !shim_config.disabled) {
+    if (result == ABI_SUCCESS && out != NULL && !shim_config.disabled) {
         *out = hook_wrap_asked(name, runtime_version(caller), per_thread(query_flags, twin), *out);
     }
     return call.active ? hook_after(&call, result) : result;
@@ -50,10 +50,10 @@ static int by_version(unsigned hook, unsigned slot, const void *caller, bool twi
     int (*real)(const char *, void **, unsigned, unsigned long long, int *);
     *(void **)&real = hook_begin(&call, hook, slot, caller);
     if (real == NULL) {
-        return CU_NOT_FOUND;
+        return ABI_NOT_FOUND;
     }
     int result = real(name, out, version, query_flags, status);
-    if (result == CU_SUCCESS && out != NULL && !shim_config.disabled) {
+    if (result == ABI_SUCCESS && out != NULL && !shim_config.disabled) {
         *out = hook_wrap_asked(name, (int)version, per_thread(query_flags, twin), *out);
     }
     return call.active ? hook_after(&call, result) : result;
