@@ -138,9 +138,10 @@ static void note_attempt(struct vs_ooms *ooms, const struct vs_sequenced_event *
         }
         known = slot->pending;
         describe(ooms, sequenced, VS_LAYER_FRAMEWORK, &known->oom);
-        vs_oom_classify(ooms, &known->oom, event->kind);
     }
     add_attempt(&known->oom, event);
+    if (known->oom.attempt_count == 1)
+        vs_oom_classify(ooms, &known->oom, event->kind);
 }
 
 static void note_give_up(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
