@@ -34,9 +34,9 @@ static void fill_columns(const struct vs_curve *curve, struct column *columns, s
         size_t to = (i + 1) * curve->filled / count;
         if (to == from)
             to = from + 1;
-        columns[i] = (struct column){highest(curve->allocated, from, to),
-                                     highest(curve->reserved, from, to),
-                                     highest(curve->used, from, to)};
+        columns[i] =
+            (struct column){highest(curve->allocated, from, to), highest(curve->reserved, from, to),
+                            highest(curve->used, from, to)};
     }
 }
 

@@ -110,10 +110,9 @@ static json_t *trace_json(const struct vs_summary *summary)
 
 static json_t *process_json(const struct vs_summary *summary)
 {
-    static const char *const fields[] = {"pid",     "host_pid", "parent_pid", "exe",
-                                         "title",   "title_end", "host",      "boot_id",
-                                         "rank",    "local_rank", "world_size", "job_id",
-                                         "driver_version"};
+    static const char *const fields[] = {
+        "pid",     "host_pid", "parent_pid", "exe",        "title",  "title_end",     "host",
+        "boot_id", "rank",     "local_rank", "world_size", "job_id", "driver_version"};
     json_t *object = json_object();
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         set(object, fields[i], copy_of(summary->process, fields[i]));
@@ -195,7 +194,8 @@ static json_t *bands_or_null(const struct vs_summary *summary, const struct vs_b
     return bands == NULL ? json_null() : bands_json(summary, bands);
 }
 
-/* ---- devices ---------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------
+ */
 
 static json_t *uuid_json(const char *prefix, const uint8_t uuid[16])
 {
@@ -305,8 +305,7 @@ static json_t *device_json(const struct vs_summary *summary, const struct vs_dev
     json_t *object = json_object();
     set(object, "index", json_integer(device->device));
     add_identity(object, vs_summary_device_def(summary, device->device));
-    set(object, "total_bytes",
-        device->total_bytes == 0 ? json_null() : count(device->total_bytes));
+    set(object, "total_bytes", device->total_bytes == 0 ? json_null() : count(device->total_bytes));
     set(object, "context_created", context_json(summary, device));
     set(object, "end", bands_json(summary, &end));
     set(object, "peak", peak_json(summary, device));
@@ -324,11 +323,12 @@ static json_t *devices_json(const struct vs_summary *summary)
     return list;
 }
 
-/* ---- sites ---------------------------------------------------------------------------------------- */
+/* ---- sites
+ * ---------------------------------------------------------------------------------------- */
 
 static const char *site_kind_name(uint8_t kind)
 {
-    return kind == VS_SITE_CALL ? "call"
+    return kind == VS_SITE_CALL               ? "call"
            : kind == VS_SITE_BEFORE_RECORDING ? "before_recording"
                                               : "uncertain";
 }
@@ -367,7 +367,8 @@ static json_t *sites_json(const struct vs_summary *summary)
     return list;
 }
 
-/* ---- what failed ------------------------------------------------------------------------------------ */
+/* ---- what failed
+ * ------------------------------------------------------------------------------------ */
 
 static json_t *attempts_json(const struct vs_summary *summary, const struct vs_oom *oom)
 {
@@ -439,15 +440,16 @@ static json_t *failures_json(const struct vs_summary *summary)
     return list;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- the rest
+ * ------------------------------------------------------------------------------------------ */
 
 static json_t *phases_json(const struct vs_summary *summary)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < summary->phases.count; i++) {
         const struct vs_phase *phase = &summary->phases.items[i];
-        int64_t base = phase->entry_bytes > phase->exit_bytes ? phase->entry_bytes
-                                                              : phase->exit_bytes;
+        int64_t base =
+            phase->entry_bytes > phase->exit_bytes ? phase->entry_bytes : phase->exit_bytes;
         bool framework = phase->layer == VS_LAYER_FRAMEWORK;
         json_t *object = json_object();
         set(object, "name", text(vs_state_string(summary->state, phase->name)));

@@ -26,10 +26,10 @@ static const char help[] =
 enum { COLUMNS = 14 };
 
 static const char *const column_names[COLUMNS] = {
-    "allocated_bytes",     "reserved_bytes", "device_bytes",  "live_bytes",
-    "backed_bytes",        "unbacked_bytes", "cached_bytes",  "direct_bytes",
-    "implicit_bytes",      "other_process_bytes", "unexplained_bytes", "managed_bytes",
-    "host_pinned_bytes",   "host_rss_bytes",
+    "allocated_bytes",   "reserved_bytes",      "device_bytes",      "live_bytes",
+    "backed_bytes",      "unbacked_bytes",      "cached_bytes",      "direct_bytes",
+    "implicit_bytes",    "other_process_bytes", "unexplained_bytes", "managed_bytes",
+    "host_pinned_bytes", "host_rss_bytes",
 };
 
 struct row {
@@ -135,9 +135,8 @@ static int plot(const char *path)
     if (summary == NULL)
         return CMD_FAILED;
     struct winsize window;
-    int width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col >= 40
-                    ? window.ws_col
-                    : 100;
+    int width =
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col >= 40 ? window.ws_col : 100;
     plot_timeline(stdout, summary, width > 200 ? 200 : width);
     int status = tell_damage(path, &summary->status, summary->read_error) ? CMD_FAILED : CMD_DONE;
     vs_summary_free(summary);

@@ -31,9 +31,9 @@ static void print_json(const char *path, const struct vs_check *checks, size_t c
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", checks[i].name, "outcome",
-                                              outcome_name(checks[i].outcome), "text",
-                                              checks[i].text));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s}", "name", checks[i].name, "outcome",
+                                        outcome_name(checks[i].outcome), "text", checks[i].text));
     json_t *root = json_pack("{s:s, s:s, s:b, s:o}", "schema", "vramscope-verify/1", "file", path,
                              "ok", !off, "checks", list);
     json_dumpf(root, stdout, JSON_INDENT(1));
