@@ -208,6 +208,20 @@ def processes():
     return table
 
 
+def processes_about(folder):
+    """Processes whose command line or environment names a folder of ours: pid → name."""
+    found = {}
+    for pid, (_, name) in processes().items():
+        for what in ("cmdline", "environ"):
+            try:
+                with open(f"/proc/{pid}/{what}", "rb") as file:
+                    if folder.encode() in file.read():
+                        found[pid] = name
+            except OSError:
+                continue
+    return found
+
+
 def collectors_of(folder):
     """Collector processes that write into a folder of ours."""
     found = []

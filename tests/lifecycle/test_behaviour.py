@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 
-from lab import (SHIM, SLOW, check, equal, need, need_namespaces, processes, program, say)
+from lab import (SHIM, SLOW, check, equal, need, need_namespaces, processes_about, program, say)
 
 # Plain programs; what they print must not depend on the run.
 COMMANDS = {
@@ -43,7 +43,6 @@ def preload_only(lab):
 
 
 def test_behaviour_commands(lab):
-    before = set(processes())
     for name, command in COMMANDS.items():
         if not available(command):
             continue
@@ -54,12 +53,7 @@ def test_behaviour_commands(lab):
     equal("closed descriptors", (closed.status, closed.out, closed.err), (0, "", ""))
     equal("files", os.listdir(lab.traces_folder), [])
     until = time.monotonic() + 2
-    left = {}
-    while time.monotonic() < until:
-        left = {pid: name for pid, (_, name) in processes().items()
-                if pid not in before and "vramscope" in name}
-        if not left:
-            break
+    while (left := processes_about(lab.folder)) and time.monotonic() < until:
         time.sleep(0.05)
     equal("processes left after 2 s", left, {})
 

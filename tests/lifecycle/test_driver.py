@@ -36,22 +36,30 @@ def number(row, column):
     return int(row[column]) if row.get(column) not in (None, "") else 0
 
 
-def compare(log, trace):
-    """Holds the curve against the log; both are times of one clock."""
+# What the device rounds on top of an array is not told by any call: unexplained while one lives.
+ARRAY_MADE = {"cuArrayCreate_v2", "cuArray3DCreate_v2", "cuMipmappedArrayCreate", "cudaMallocArray",
+              "cudaMalloc3DArray", "cudaMallocMipmappedArray"}
+ARRAY_GONE = {"cuArrayDestroy", "cuMipmappedArrayDestroy", "cudaFreeArray", "cudaFreeMipmappedArray"}
+
+
+def compare(log, trace, hooked):
+    """Holds the curve against the log (both times of one clock) after every hooked call;
+    another call's effect is seen with the next hooked one."""
     curves = timeline(trace)
     start = trace_start(trace, curves)
     wrong = []
+    arrays = 0
     for time_ns, name, result, used in log:
+        if result == 0:
+            arrays += (name in ARRAY_MADE) - (name in ARRAY_GONE)
+        if hooked is not None and name not in hooked:
+            continue
         for device, books in enumerate(used):
-            if device not in curves:
-                if books:
-                    wrong.append(f"{name} ({result}): device {device}: books {books}, no curve")
-                continue
-            times, rows = curves[device]
+            times, rows = curves.get(device, ([], []))
             index = bisect.bisect_right(times, time_ns - start) - 1
             row = rows[index] if index >= 0 else {}
             traced = number(row, "device_bytes")
-            unexplained = number(row, "unexplained_bytes")
+            unexplained = 0 if arrays else number(row, "unexplained_bytes")
             if traced != books or unexplained != 0:
                 wrong.append(f"{name} ({result}): device {device}: books {books}, trace {traced}, "
                              f"unexplained {unexplained}")
@@ -77,7 +85,7 @@ def check_calls(lab, binary, mode, names):
     equal(f"{binary} {mode}: status ({done.err})", done.status, 0)
     trace = lab.one_trace()
     log = read_log(log_path)
-    wrong = compare(log, trace)
+    wrong = compare(log, trace, set(hooked_names()))
     say(f"{binary} {mode}: {len(log)} calls of {len({row[1] for row in log})} entry points, "
         f"{sum(row[2] == 0 for row in log)} of them successful")
     check(not wrong, f"{len(wrong)} of {len(log)} calls differ:\n" + "\n".join(wrong[:20]))
@@ -120,6 +128,6 @@ def test_driver_barriers(lab):
     equal(f"status ({done.err})", done.status, 0)
     log = read_log(log_path)
     equal("barriers", len(log), rounds)
-    wrong = compare(log, lab.one_trace())
+    wrong = compare(log, lab.one_trace(), None)
     check(not wrong, f"{len(wrong)} of {rounds} barriers differ:\n" + "\n".join(wrong[:20]))
     verify(lab.one_trace())

@@ -14,7 +14,7 @@ KILLS = 200 if SLOW else 20
 ENTRIES = 200000
 FLUSH_MS = 100
 # A flush is begun FLUSH_MS after an event; on a loaded machine writing takes a while more.
-SLACK_MS = 400
+SLACK_MS = 300
 PAUSE_US = "20"
 
 
@@ -107,7 +107,7 @@ def one_double_kill(lab, unshare, number, ring_at):
         storm_command(log), {"VRAMSCOPE_FLUSH_MS": str(FLUSH_MS), "VRAMSCOPE_RING_AT": ring_at})
     process = lab.start(unshare + command, env)
     wait_for_start(log, process)
-    time.sleep(random.uniform(0, 0.6))
+    time.sleep(random.uniform(0.2, 1.2))
     killed_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     process.kill()  # unshare dies, --kill-child ends the namespace's init, and that everybody
     process.communicate(timeout=60)
