@@ -3,11 +3,14 @@
 
 import collections
 import os
+import resource
 import shutil
+import signal
 import stat
 import subprocess
+import time
 
-from lab import SHIM, Skip, check, dump, equal, need, program, report, say, verify
+from lab import SHIM, Ended, Skip, check, collectors_of, dump, equal, need, program, report, say, verify
 
 # mode: (status a shell sees, [(ended, exit code, signal) of each trace])
 EXIT, KILLED, EXEC = "exit", "killed", "exec"
@@ -245,3 +248,72 @@ def test_ends_never_overwrites(lab):
     equal("traces", len(traces), 3)
     for trace in traces:
         verify(trace)
+
+
+def check_full(lab, done, folder):
+    """The program went on, one warning was given, and what was written is readable."""
+    equal(f"status: {done.err}", done.status, 0)
+    check(done.words("wall_ns"), "the program did not finish its work")
+    warnings = [line for line in done.err.splitlines() if line.startswith("vramscope: ")]
+    check(any("space" in line or "large" in line or "full" in line or "limit" in line
+              for line in warnings), f"no warning says why: {warnings}")
+    traces = [name for name in os.listdir(folder) if name.endswith(".vscope")]
+    equal("traces", len(traces), 1)
+    trace = os.path.join(folder, traces[0])
+    events = dump(trace, cut=True)
+    check(len(events) > 100, f"only {len(events)} events are readable")
+    equal("complete", report(trace, cut=True)["trace"]["complete"], False)
+    say(f"{os.path.getsize(trace)} bytes written, {len(events)} events readable: {warnings[0]}")
+
+
+def test_ends_file_limit(lab):
+    """RLIMIT_FSIZE of the collector: no SIGXFSZ, a warning, a readable rest. (Set on it alone:
+    the simulated device keeps its memory in a file, too.)"""
+    process = lab.start(lab.on_simgpu(lab.tool_run([program("storm"), "2", "20000", "--pause", "30"])))
+    until = time.monotonic() + 20
+    while not collectors_of(lab.traces_folder) and time.monotonic() < until:
+        time.sleep(0.002)
+    for collector in collectors_of(lab.traces_folder):
+        resource.prlimit(collector, resource.RLIMIT_FSIZE, (65536, 65536))
+    out, err = process.communicate(timeout=120)
+    check_full(lab, Ended(process.returncode, out, err, 0), lab.traces_folder)
+
+
+def test_ends_full_disk(lab):
+    if os.geteuid() != 0:
+        raise Skip("needs root to mount a small file system")
+    unshare = need("unshare")
+    script = (f"mount -t tmpfs -o size=128k none {lab.traces_folder} && "
+              f'"$@"; status=$?; cp {lab.traces_folder}/* {lab.path("kept")}/; exit $status')
+    os.mkdir(lab.path("kept"))
+    storm = lab.tool_run([program("storm"), "2", "100000"])
+    done = lab.run(lab.on_simgpu([unshare, "--mount", "sh", "-c", script, "sh", *storm]))
+    check_full(lab, done, lab.path("kept"))
+
+
+def test_ends_signals_pass(lab):
+    """SIGTERM to `vramscope run` reaches the program; its end is the program's."""
+    process = lab.start(lab.tool_run(["sh", "-c", "trap 'exit 9' TERM; echo up; sleep 5 & wait"]),
+                        stdout=subprocess.PIPE)
+    equal("first line", process.stdout.readline(), "up\n")
+    time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    equal("status", process.returncode, 9)
+    missing = lab.run(lab.tool_run(["/nonexistent/program"]))
+    equal("status of a missing program", missing.status, 127)
+    text = lab.run(lab.tool_run(["sh", "-c", "cat; echo error >&2; exit 3"]), stdin=subprocess.DEVNULL)
+    equal("status", text.status, 3)
+
+
+def test_ends_switched_off(lab):
+    for env in ({"VRAMSCOPE_DISABLE": "1"}, {"VRAMSCOPE_ONLY": "other*"}):
+        command, environment = lab.preload_command([program("ends"), "exit"], env)
+        done = lab.run(command, environment)
+        equal(f"{env}: status", done.status, 7)
+        equal(f"{env}: traces", lab.traces(), [])
+        equal(f"{env}: stderr", done.err, "")
+    command, environment = lab.preload_command([program("ends"), "exit"],
+                                               {"VRAMSCOPE_ONLY": "other*,ends"})
+    equal("status", lab.run(command, environment).status, 7)
+    lab.wait_for_traces(1)
