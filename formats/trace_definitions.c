@@ -9,8 +9,8 @@
 
 #define ARENA_BLOCK_BYTES 65536U
 #define BUILD_ID_MAX sizeof(((struct vs_module_def *)NULL)->build_id)
-#define FACTS_MAX 64U /* names of META objects: four are defined, the rest is for later versions \
-                       */
+/* Names of META objects: four are defined, the rest is for later versions. */
+#define FACTS_MAX 64U
 
 /* ---- memory that lives as long as the set -------------------------------------- */
 
@@ -228,9 +228,8 @@ static int take_device(struct vs_definitions *set, const struct vs_table_row *ro
     copy_text(device->name, sizeof device->name, &row->texts[3]);
     size_t at = device_place(set, device->device);
     if (at == set->device_count || set->devices[at]->device != device->device) {
-        memmove(&set->devices[at + 1], &set->devices[at],
-                (set->device_count - at) * sizeof set->devices[0]);
-        set->device_count++;
+        for (size_t i = set->device_count++; i > at; i--)
+            set->devices[i] = set->devices[i - 1];
     }
     set->devices[at] = device;
     return 0;

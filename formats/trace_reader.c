@@ -121,7 +121,7 @@ static int load(struct vs_reader *reader, size_t at)
     if (reader->loaded == at)
         return 0;
     const struct vs_chunk_ref *ref = &reader->index.refs[at];
-    const uint8_t *raw;
+    const uint8_t *raw = NULL;
     reader->loaded = NO_CHUNK;
     int error = read_payload(reader, ref, &raw);
     if (error == 0)
@@ -144,7 +144,7 @@ static int load_definitions(struct vs_reader *reader)
     for (size_t i = 0; i < reader->index.count; i++) {
         const struct vs_chunk_ref *ref = &reader->index.refs[i];
         const struct vs_table_shape *shape = vs_table_shape(ref->header.type);
-        const uint8_t *raw;
+        const uint8_t *raw = NULL;
         if (shape == NULL)
             continue;
         total += ref->header.raw_bytes;
@@ -269,7 +269,7 @@ static int add_keyframe_part(struct vs_reader *reader, size_t at)
 {
     const struct vs_chunk_ref *ref = &reader->index.refs[at];
     struct vs_keyframe_part part;
-    const uint8_t *raw;
+    const uint8_t *raw = NULL;
     size_t count = ref->header.count;
     reader->loaded = NO_CHUNK;
     int error = read_payload(reader, ref, &raw);
