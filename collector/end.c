@@ -33,7 +33,13 @@ static struct end by_mark(const struct end_evidence *evidence)
         if (evidence->mark_value > 0)
             end.signal = evidence->mark_value;
         break;
-    case VS_END_EXEC: /* it said so, but no new program was seen */
+    case VS_END_EXEC:
+        /* Until it is dead the exec may still fail. A mark that stays has come true: a failed exec
+         * takes it back, so a program too short to be seen has run since. */
+        end.ended = evidence->running ? VS_END_UNKNOWN : VS_END_EXEC;
+        end.complete = !evidence->running;
+        break;
+    case VS_END_UNKNOWN:
     default:
         end.ended = VS_END_UNKNOWN;
         end.how = "none";
@@ -48,7 +54,7 @@ struct end end_decide(const struct end_evidence *evidence)
         return (struct end){VS_END_EXEC, END_NUMBER_UNKNOWN, END_NUMBER_UNKNOWN, told,
                             told ? "program" : "maps"};
     }
-    if (evidence->have_status && !evidence->running)
+    if (evidence->have_status && !evidence->running && evidence->mark != VS_END_EXEC)
         return by_status(evidence);
     return by_mark(evidence);
 }

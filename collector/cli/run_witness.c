@@ -30,11 +30,18 @@ static int64_t now_ns(void)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
+#ifndef SYS_close_range /* glibc before 2.34 */
+#define SYS_close_range 436
+#endif
+#define FALLBACK_CLOSE_UP_TO 1024
+
 static void close_all_but(int kept)
 {
-    if (kept > 0)
-        syscall(SYS_close_range, 0, kept - 1, 0);
-    syscall(SYS_close_range, kept + 1, ~0U, 0);
+    if (syscall(SYS_close_range, kept + 1, ~0U, 0) < 0) /* Linux before 5.9 */
+        for (int fd = kept + 1; fd < FALLBACK_CLOSE_UP_TO; fd++)
+            close(fd);
+    for (int fd = 0; fd < kept; fd++)
+        close(fd);
 }
 
 /* Holds none of the caller's descriptors open, and goes when the caller does. */

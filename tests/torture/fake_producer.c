@@ -34,6 +34,7 @@
 
 #define RING_FD 3
 #define PIDFD 4
+#define DESCRIPTORS 256 /* more than this program ever has */
 #define NS_PER_SECOND 1000000000ULL
 #define SETTLE_SECONDS 20
 
@@ -106,7 +107,8 @@ static void start_collector(const struct plan *plan, int ring_fd)
         int high_ring = fcntl(ring_fd, F_DUPFD, 100), high_pidfd = fcntl(pidfd, F_DUPFD, 100);
         dup2(high_ring, RING_FD);
         dup2(high_pidfd, PIDFD);
-        close_range(PIDFD + 1, ~0U, 0);
+        for (int fd = PIDFD + 1; fd < DESCRIPTORS; fd++)
+            close(fd);
         if (plan->file_limit)
             setrlimit(RLIMIT_FSIZE, &(struct rlimit){plan->file_limit, plan->file_limit});
         execl(plan->collector, "vramscope-collector", "--ring-fd", "3", "--pidfd", "4", "--pid",

@@ -83,13 +83,20 @@ Test(collector_end, exec_told_and_seen)
     cr_assert_not(end_decide(&known).complete);
 }
 
-Test(collector_end, exec_told_but_not_seen)
+Test(collector_end, exec_told_and_the_new_program_too_short_to_be_seen)
 {
-    struct end_evidence known = {.mark = VS_END_EXEC};
+    struct end_evidence known = {.mark = VS_END_EXEC, .have_status = true, .wait_status = 9};
+    struct end end = end_decide(&known);
+    cr_assert_eq(end.ended, VS_END_EXEC);
+    cr_assert_eq(end.signal, END_NUMBER_UNKNOWN, "that was the other program's");
+    cr_assert(end.complete);
+}
+
+Test(collector_end, exec_told_and_not_done_yet)
+{
+    struct end_evidence known = {.mark = VS_END_EXEC, .running = true};
     cr_assert_eq(end_decide(&known).ended, VS_END_UNKNOWN);
-    known.have_status = true;
-    known.wait_status = 9;
-    cr_assert_eq(end_decide(&known).ended, VS_END_KILLED);
+    cr_assert_not(end_decide(&known).complete);
 }
 
 Test(collector_end, on_the_way_a_status_means_nothing)
