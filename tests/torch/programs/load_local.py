@@ -11,7 +11,7 @@ import runpy
 import sys
 
 SONAMES = ("libcuda.so.1", "libcudart.so.13", "libnvidia-ml.so.1", "libcublasLt.so.13",
-           "libcublas.so.13")
+           "libcublas.so.13", "libcudnn.so.9")
 
 for soname in SONAMES:
     ctypes.CDLL(soname, mode=os.RTLD_LOCAL | os.RTLD_NOW)
