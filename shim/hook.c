@@ -267,11 +267,19 @@ static bool at_driver_level(const struct hook_call *call)
     return hook_rows[call->hook].level == HOOK_LEVEL_DRIVER;
 }
 
+/* Driver calls, and runtime calls while nothing shows that the driver beneath them is seen. */
+static bool is_innermost_level(const struct hook_call *call)
+{
+    return at_driver_level(call) ||
+           !atomic_load_explicit(&driver_is_visible, memory_order_relaxed);
+}
+
 /* Which context and device: the arguments', else the current ones. */
 static void identify(struct hook_call *call)
 {
     struct vs_event *event = &call->event;
     int device = devices_current(&event->context);
+    call->device_before = (int8_t)device;
     if (!call->device_given && !has(event->kind, TRAIT_NO_DEVICE)) {
         event->device = (int8_t)device;
     }
@@ -279,8 +287,7 @@ static void identify(struct hook_call *call)
 
 /*
  * A free that an enclosing hook has announced already is that hook's event;
- * else it is announced here. Runtime level: only while nothing shows that the
- * driver beneath it is seen.
+ * else it is announced here.
  */
 static void announce(struct hook_call *call)
 {
@@ -289,8 +296,7 @@ static void announce(struct hook_call *call)
         call->passed_on = true;
         return;
     }
-    if (!at_driver_level(call) &&
-        atomic_load_explicit(&driver_is_visible, memory_order_relaxed)) {
+    if (!is_innermost_level(call)) {
         return;
     }
     event->time_ns = call->start_ns;
@@ -309,7 +315,7 @@ void hook_before(struct hook_call *call)
         call->key = key_of_call(call);
         identify(call);
         devices_note_stream(&call->event);
-        if (has(call->event.kind, TRAIT_SAMPLE_BEFORE)) {
+        if (has(call->event.kind, TRAIT_SAMPLE_BEFORE) && is_innermost_level(call)) {
             devices_sample_apart(&call->event);
         }
         if (has(call->event.kind, TRAIT_INTENT)) {
@@ -369,6 +375,14 @@ static void record(struct hook_call *call)
     shim_emit(event);
 }
 
+/* Succeeded and changed nothing that anybody asks about: a device chosen again. */
+static bool is_dull(const struct hook_call *call)
+{
+    return has(call->event.kind, TRAIT_ONLY_FAILED) ||
+           (call->event.kind == VS_KIND_DEVICE_SET &&
+            call->event.device == call->device_before);
+}
+
 static void conclude(struct hook_call *call, uint64_t end_ns)
 {
     struct vs_event *event = &call->event;
@@ -378,7 +392,7 @@ static void conclude(struct hook_call *call, uint64_t end_ns)
     event->duration_ns = duration < UINT32_MAX ? (uint32_t)duration : UINT32_MAX;
     if (call->intent_wanted) {
         settle_intent(call, is_failed, is_beneath);
-    } else if (!is_beneath && (is_failed || !has(event->kind, TRAIT_ONLY_FAILED))) {
+    } else if (!is_beneath && (is_failed || !is_dull(call))) {
         event->time_ns = end_ns;
         record(call);
     }

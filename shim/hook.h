@@ -88,6 +88,7 @@ struct hook_call {
     uint64_t key;    /* tells two frees of the same kind apart */
     uint64_t intent; /* sequence of the record made before the call; 0 none */
     uint16_t hook;   /* enum hook_id */
+    int8_t device_before; /* current device */
     bool active;
     bool skip;          /* no event: a null pointer freed */
     bool device_given;  /* by the arguments; else the current context's */
