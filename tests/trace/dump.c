@@ -5,7 +5,8 @@
 
 #include "trace.h"
 
-#define IDS_SHOWN 8192U
+#define IDS_SHOWN 65536U
+#define THREADS_SHOWN (1U << 22) /* thread ids of Linux are below it */
 
 static void dump_events(struct vs_reader *reader)
 {
@@ -53,7 +54,7 @@ static void dump_definitions(struct vs_reader *reader)
     for (uint32_t id = 0; id < IDS_SHOWN; id++)
         if (vs_reader_string(reader, id) != NULL)
             printf("string %u %s\n", id, vs_reader_string(reader, id));
-    for (uint32_t id = 0; id < IDS_SHOWN; id++)
+    for (uint32_t id = 0; id < THREADS_SHOWN; id++)
         if (vs_reader_thread(reader, id) != NULL)
             printf("thread %u %s\n", id, vs_reader_thread(reader, id)->name);
     for (uint32_t id = 0; id < IDS_SHOWN; id++)
