@@ -291,6 +291,10 @@ void sim_fill_zero(uint64_t address, uint64_t bytes);
 /* The process's arena file, made on first use; negative errno. */
 int sim_arena(void);
 
+/* Whether a graph's allocation node will give [address, address + bytes): other nodes may use it
+ * before any launch has made it. */
+bool sim_graph_memory_holds(uint64_t address, uint64_t bytes);
+
 /* ---- VMM (vmm.c) ---- */
 
 /* Sizes of what is mapped at ADDRESS; false where nothing is. */

@@ -14,6 +14,7 @@ struct sim_graph_memory {
     uint64_t span_bytes; /* chunks */
     unsigned ordinal;
     unsigned references; /* the node, its clones, executable graphs, a live allocation */
+    struct sim_graph_memory *next; /* of all there are */
 };
 
 union sim_node_params {

@@ -35,6 +35,16 @@ void sim_graph_forgotten(const struct sim_graph *graph)
 
 /* ---- the graph pool of a device ---- */
 
+static struct sim_graph_memory *graph_memories;
+
+bool sim_graph_memory_holds(uint64_t address, uint64_t bytes)
+{
+    for (const struct sim_graph_memory *memory = graph_memories; memory; memory = memory->next)
+        if (address >= memory->address && address - memory->address < memory->bytes)
+            return bytes <= memory->bytes - (address - memory->address);
+    return false;
+}
+
 CUresult sim_graph_memory_new(unsigned ordinal, uint64_t bytes, struct sim_graph_memory **memory)
 {
     uint64_t span = (bytes + SIMGPU_CHUNK - 1) / SIMGPU_CHUNK * SIMGPU_CHUNK;
@@ -46,7 +56,8 @@ CUresult sim_graph_memory_new(unsigned ordinal, uint64_t bytes, struct sim_graph
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *made = (struct sim_graph_memory){address, bytes, span, ordinal, 1};
+    *made = (struct sim_graph_memory){address, bytes, span, ordinal, 1, graph_memories};
+    graph_memories = made;
     *memory = made;
     return CUDA_SUCCESS;
 }
@@ -56,6 +67,10 @@ void sim_graph_memory_drop(struct sim_graph_memory *memory)
     if (--memory->references)
         return;
     sim_span_give(memory->ordinal, memory->address, memory->span_bytes);
+    struct sim_graph_memory **link = &graph_memories;
+    while (*link != memory)
+        link = &(*link)->next;
+    *link = memory->next;
     free(memory);
 }
 

@@ -494,5 +494,7 @@ bool sim_range_valid(const struct sim_context *context, uint64_t address, uint64
         return true;
     }
     (void)context;
+    if (sim_graph_memory_holds(address, bytes))
+        return true;
     return host_too && !device_of_address(address, 1);
 }

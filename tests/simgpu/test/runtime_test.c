@@ -447,6 +447,29 @@ Test(graphs, capture_records_instead_of_running)
 	cr_assert_eq(host[63], 9);
 }
 
+Test(graphs, captured_allocations_can_be_used_before_they_exist)
+{
+	cudaStream_t stream = NULL;
+	cudaGraph_t graph = NULL;
+	cudaGraphExec_t exec = NULL;
+	unsigned char host[64] = {0};
+	void *device = NULL;
+	size_t before = 0;
+	OK(cudaStreamCreate(&stream));
+	before = used();
+	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	OK(cudaMallocAsync(&device, MIB, stream));
+	OK(cudaMemsetAsync(device, 6, MIB, stream));
+	OK(cudaMemcpyAsync(host, (char *)device + MIB - 64, 64, cudaMemcpyDeviceToHost, stream));
+	OK(cudaFreeAsync(device, stream));
+	OK(cudaStreamEndCapture(stream, &graph));
+	cr_assert_eq(used(), before);
+	OK(cudaGraphInstantiate(&exec, graph, 0));
+	OK(cudaGraphLaunch(exec, stream));
+	OK(cudaStreamSynchronize(stream));
+	cr_assert_eq(host[63], 6);
+}
+
 Test(entry_points, are_the_drivers)
 {
 	void *pointer = NULL;
