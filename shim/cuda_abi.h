@@ -29,7 +29,7 @@ enum {
     ABI_NODE_FREE = 11,
     ABI_CAPTURE_STATUS_NONE = 0,
     ABI_STREAM_PER_THREAD = 2,
-    ABI_ARRAY_LAYERED = 1, /* depth counts layers; also cudaArrayLayered */
+    ABI_ARRAY_LAYERED = 1,           /* depth counts layers; also cudaArrayLayered */
     ABI_QUERY_PER_THREAD_STREAM = 2, /* cuGetProcAddress flags */
 };
 
@@ -82,7 +82,8 @@ struct cu_array3d {
     unsigned flags;
 };
 
-/* CUipcMemHandle, CUmemPoolPtrExportData and their runtime twins: 64 opaque bytes, passed by value */
+/* CUipcMemHandle, CUmemPoolPtrExportData and their runtime twins: 64 opaque bytes, passed by value
+ */
 struct cu_ipc_handle {
     unsigned char bytes[64];
 };
@@ -183,7 +184,7 @@ static inline uint64_t cu_pool_value(int attribute, const void *value)
         return 0;
     }
     return attribute < ABI_POOL_RELEASE_THRESHOLD ? (uint64_t) * (const int *)value
-                                                 : *(const uint64_t *)value;
+                                                  : *(const uint64_t *)value;
 }
 
 static inline uint64_t cu_access_device(const struct cu_access *access, size_t count)
@@ -241,7 +242,7 @@ static inline uint64_t cu_node_freed(const struct cu_node *node)
 static inline uint64_t cu_node_address(const struct cu_node *node)
 {
     return node != NULL && node->type == ABI_NODE_ALLOC ? node->u.alloc.address
-                                                       : cu_node_freed(node);
+                                                        : cu_node_freed(node);
 }
 
 static inline uint64_t cuda_pitched_address(const struct cuda_pitched *pitched)

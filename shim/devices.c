@@ -30,8 +30,8 @@ static struct {
 } devices;
 
 /* Declares `function` as the real entry point `name`; NULL when there is none. */
-#define REAL(function, name, ...)     \
-    int (*function)(__VA_ARGS__);     \
+#define REAL(function, name, ...) \
+    int (*function)(__VA_ARGS__); \
     *(void **)&function = real_any(name)
 
 /* ---- identity of a device --------------------------------------------------------- */
@@ -112,8 +112,8 @@ static unsigned home_of(uint64_t context)
 /* Device of a context seen before, or -1. */
 static int known_device(uint64_t context)
 {
-    uint64_t entry = atomic_load_explicit(&devices.contexts[home_of(context)],
-                                          memory_order_relaxed);
+    uint64_t entry =
+        atomic_load_explicit(&devices.contexts[home_of(context)], memory_order_relaxed);
     return entry >> 8 == context ? (int)(entry & 0xff) - 1 : -1;
 }
 

@@ -26,7 +26,8 @@ void devices_note_stream(struct vs_event *event);
 /* The event's pool, the pool's figures, and with `sample` the free bytes of its device. */
 void devices_complete(struct vs_event *event, bool sample);
 
-/* A SAMPLE event of the current device, if one may be taken now. `near` gives call, label and module. */
+/* A SAMPLE event of the current device, if one may be taken now. `near` gives call, label and
+ * module. */
 void devices_sample_apart(const struct vs_event *near);
 
 /* Keeps track of captures and contexts that begin and end with a call. */

@@ -7,7 +7,8 @@
 
 #include <elf.h>
 #include <stddef.h>
-#include <string.h>
+
+#include "text.h"
 
 #define VERSION_HIDDEN 0x8000U
 #define VERSION_FIRST_NAMED 2U /* 0 local, 1 unversioned global */
@@ -24,13 +25,13 @@ static uint32_t sysv_hash(const char *name)
 }
 
 /* Most dynamic sections are relocated in place; read-only ones (the vDSO's) are not. */
-static uintptr_t dynamic_address(const struct elf_object *object, const ElfW(Dyn) *entry)
+static uintptr_t dynamic_address(const struct elf_object *object, const ElfW(Dyn) * entry)
 {
     uintptr_t address = entry->d_un.d_ptr;
     return address < object->base ? address + object->base : address;
 }
 
-static void note_entry(struct elf_object *object, const ElfW(Dyn) *entry)
+static void note_entry(struct elf_object *object, const ElfW(Dyn) * entry)
 {
     uintptr_t address = dynamic_address(object, entry);
     switch (entry->d_tag) {
@@ -60,23 +61,12 @@ static void note_entry(struct elf_object *object, const ElfW(Dyn) *entry)
     }
 }
 
-bool elf_object_open(struct elf_object *object, const struct dl_phdr_info *info)
+static bool open_dynamic(struct elf_object *object)
 {
-    memset(object, 0, sizeof(*object));
-    object->base = info->dlpi_addr;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type == PT_DYNAMIC) {
-            object->dynamic = (const ElfW(Dyn) *)(object->base + header->p_vaddr);
-        } else if (header->p_type == PT_LOAD && (header->p_flags & PF_X) != 0 &&
-                   object->first_byte == 0) {
-            object->first_byte = object->base + header->p_vaddr;
-        }
-    }
+    size_t soname = 0;
     if (object->dynamic == NULL) {
         return false;
     }
-    size_t soname = 0;
     for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
         note_entry(object, entry);
         if (entry->d_tag == DT_SONAME) {
@@ -90,7 +80,29 @@ bool elf_object_open(struct elf_object *object, const struct dl_phdr_info *info)
     return true;
 }
 
-/* A defined function (or one whose type nobody told) that others may bind to, by its default version. */
+bool elf_object_open(struct elf_object *object, const struct dl_phdr_info *info)
+{
+    *object = (struct elf_object){.base = info->dlpi_addr};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_DYNAMIC) {
+            object->dynamic = (const ElfW(Dyn) *)(object->base + header->p_vaddr);
+        } else if (header->p_type == PT_LOAD && (header->p_flags & PF_X) != 0 &&
+                   object->first_byte == 0) {
+            object->first_byte = object->base + header->p_vaddr;
+        }
+    }
+    return open_dynamic(object);
+}
+
+bool elf_object_open_map(struct elf_object *object, const struct link_map *map)
+{
+    *object = (struct elf_object){.base = map->l_addr, .dynamic = map->l_ld};
+    return open_dynamic(object);
+}
+
+/* A defined function (or one whose type nobody told) that others may bind to, by its default
+ * version. */
 static bool usable(const struct elf_object *object, uint32_t index)
 {
     const ElfW(Sym) *symbol = &object->symbols[index];
@@ -105,7 +117,7 @@ static bool usable(const struct elf_object *object, uint32_t index)
 
 static bool named(const struct elf_object *object, uint32_t index, const char *name)
 {
-    return strcmp(object->strings + object->symbols[index].st_name, name) == 0 &&
+    return text_compare(object->strings + object->symbols[index].st_name, name) == 0 &&
            usable(object, index);
 }
 
@@ -198,18 +210,13 @@ uintptr_t elf_object_find(const struct elf_object *object, const char *name, uin
     return object->base + object->symbols[index].st_value;
 }
 
-static bool begins_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 static const char *version_needed(const struct elf_object *object, const char *prefix)
 {
     uintptr_t at = object->version_needs;
     while (at != 0) {
         const ElfW(Verneed) *need = (const ElfW(Verneed) *)at;
         const char *file = object->strings + need->vn_file;
-        if (begins_with(file, prefix)) {
+        if (text_begins_with(file, prefix)) {
             return file;
         }
         at = need->vn_next != 0 ? at + need->vn_next : 0;
@@ -222,7 +229,8 @@ const char *elf_object_needs(const struct elf_object *object, const char *prefix
     const char *file = version_needed(object, prefix);
     for (const ElfW(Dyn) *entry = object->dynamic; file == NULL && entry->d_tag != DT_NULL;
          entry++) {
-        if (entry->d_tag == DT_NEEDED && begins_with(object->strings + entry->d_un.d_val, prefix)) {
+        if (entry->d_tag == DT_NEEDED &&
+            text_begins_with(object->strings + entry->d_un.d_val, prefix)) {
             file = object->strings + entry->d_un.d_val;
         }
     }

@@ -13,12 +13,12 @@
 
 struct elf_object {
     uintptr_t base;
-    const ElfW(Dyn) *dynamic;
-    const ElfW(Sym) *symbols;
+    const ElfW(Dyn) * dynamic;
+    const ElfW(Sym) * symbols;
     const char *strings;
     const uint32_t *gnu_hash;
     const uint32_t *sysv_hash;
-    const ElfW(Half) *symbol_versions;
+    const ElfW(Half) * symbol_versions;
     const char *soname; /* NULL: none */
     uintptr_t version_definitions;
     uintptr_t version_needs;
@@ -27,6 +27,8 @@ struct elf_object {
 
 /* False when the object has no symbol table. */
 bool elf_object_open(struct elf_object *object, const struct dl_phdr_info *info);
+/* The same from the loader's own list (struct link_map); first_byte stays 0. */
+bool elf_object_open_map(struct elf_object *object, const struct link_map *map);
 
 /*
  * Address of the default definition of `name`, 0 when there is none. `version`

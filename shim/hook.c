@@ -19,13 +19,13 @@
 /* ---- what the kinds have in common --------------------------------------------- */
 
 enum trait {
-    TRAIT_INTENT = 1,        /* gives something back whose address or handle may be reused at once */
-    TRAIT_SUBSTITUTED = 2,   /* other memory calls beneath it mean that they carried it out */
-    TRAIT_MEMORY = 4,        /* such a memory call */
-    TRAIT_SAMPLE_AFTER = 8,  /* may change what the device has free */
+    TRAIT_INTENT = 1,       /* gives something back whose address or handle may be reused at once */
+    TRAIT_SUBSTITUTED = 2,  /* other memory calls beneath it mean that they carried it out */
+    TRAIT_MEMORY = 4,       /* such a memory call */
+    TRAIT_SAMPLE_AFTER = 8, /* may change what the device has free */
     TRAIT_SAMPLE_BEFORE = 16, /* by an amount that no argument tells */
-    TRAIT_ONLY_FAILED = 32,  /* of interest when it failed */
-    TRAIT_NO_DEVICE = 64,    /* concerns ranges or handles, not the current device */
+    TRAIT_ONLY_FAILED = 32,   /* of interest when it failed */
+    TRAIT_NO_DEVICE = 64,     /* concerns ranges or handles, not the current device */
 };
 
 #define GIVES_BACK (TRAIT_INTENT | TRAIT_SUBSTITUTED | TRAIT_MEMORY)
@@ -247,8 +247,8 @@ void *hook_begin(struct hook_call *call, unsigned hook, unsigned slot, const voi
     if (slot == HOOK_SLOT_OF_CALLER || (on && thread->depth == 0)) {
         module = hook_module_of(caller);
     }
-    void *real = slot == HOOK_SLOT_OF_CALLER ? real_for_module(hook, module)
-                                             : real_in_slot(hook, slot);
+    void *real =
+        slot == HOOK_SLOT_OF_CALLER ? real_for_module(hook, module) : real_in_slot(hook, slot);
     if (real == NULL) {
         hook_warn(HOOK_WARNING_REAL_MISSING);
     } else if (on && !inside_own_call(thread, call)) {
@@ -270,8 +270,7 @@ static bool at_driver_level(const struct hook_call *call)
 /* Driver calls, and runtime calls while nothing shows that the driver beneath them is seen. */
 static bool is_innermost_level(const struct hook_call *call)
 {
-    return at_driver_level(call) ||
-           !atomic_load_explicit(&driver_is_visible, memory_order_relaxed);
+    return at_driver_level(call) || !atomic_load_explicit(&driver_is_visible, memory_order_relaxed);
 }
 
 /* Which context and device: the arguments', else the current ones. */
@@ -379,8 +378,7 @@ static void record(struct hook_call *call)
 static bool is_dull(const struct hook_call *call)
 {
     return has(call->event.kind, TRAIT_ONLY_FAILED) ||
-           (call->event.kind == VS_KIND_DEVICE_SET &&
-            call->event.device == call->device_before);
+           (call->event.kind == VS_KIND_DEVICE_SET && call->event.device == call->device_before);
 }
 
 static void conclude(struct hook_call *call, uint64_t end_ns)

@@ -85,9 +85,9 @@ struct hook_call {
     struct thread_frame frame;
     struct hook_nesting outer; /* as it was on entry */
     uint64_t start_ns;
-    uint64_t key;    /* tells two frees of the same kind apart */
-    uint64_t intent; /* sequence of the record made before the call; 0 none */
-    uint16_t hook;   /* enum hook_id */
+    uint64_t key;         /* tells two frees of the same kind apart */
+    uint64_t intent;      /* sequence of the record made before the call; 0 none */
+    uint16_t hook;        /* enum hook_id */
     int8_t device_before; /* current device */
     bool active;
     bool skip;          /* no event: a null pointer freed */
@@ -125,11 +125,13 @@ void hook_own_calls_end(void);
 
 /* ---- look-ups -------------------------------------------------------------------- */
 
-/* The entry point of a hook that stands for the real function `found`, or `found` when none is free. */
+/* The entry point of a hook that stands for the real function `found`, or `found` when none is
+ * free. */
 void *hook_wrap(unsigned hook, void *found);
 /* Row of an exact driver or runtime name; HOOK_COUNT when it is not in the table. */
 unsigned hook_find(const char *name);
-/* What (name, version, flags) asks the driver for: a row, HOOK_LEFT_ALONE, or HOOK_COUNT: not listed. */
+/* What (name, version, flags) asks the driver for: a row, HOOK_LEFT_ALONE, or HOOK_COUNT: not
+ * listed. */
 unsigned hook_find_asked(const char *name, int version, bool per_thread_stream);
 /* The wrapper to hand out in place of `found`, or `found` itself when it cannot be wrapped. */
 void *hook_wrap_asked(const char *name, int version, bool per_thread_stream, void *found);
@@ -137,11 +139,13 @@ void *hook_wrap_asked(const char *name, int version, bool per_thread_stream, voi
 /* ---- accounting ------------------------------------------------------------------- */
 
 enum hook_warning {
-    HOOK_WARNING_SLOTS_FULL = 1U << 0,     /* more than HOOK_SLOTS real functions of one name */
-    HOOK_WARNING_REAL_MISSING = 1U << 1,   /* a wrapper found nothing to call */
-    HOOK_WARNING_UNKNOWN_NAME = 1U << 2,   /* a cuMem or cuMulticast name not in the table was asked for */
-    HOOK_WARNING_UNKNOWN_VERSION = 1U << 3, /* a newer variant of a hooked name was handed out unwrapped */
-    HOOK_WARNING_DEEPBIND = 1U << 4,       /* an object was loaded with RTLD_DEEPBIND: it may bypass us */
+    HOOK_WARNING_SLOTS_FULL = 1U << 0,   /* more than HOOK_SLOTS real functions of one name */
+    HOOK_WARNING_REAL_MISSING = 1U << 1, /* a wrapper found nothing to call */
+    HOOK_WARNING_UNKNOWN_NAME =
+        1U << 2, /* a cuMem or cuMulticast name not in the table was asked for */
+    HOOK_WARNING_UNKNOWN_VERSION =
+        1U << 3,                     /* a newer variant of a hooked name was handed out unwrapped */
+    HOOK_WARNING_DEEPBIND = 1U << 4, /* an object was loaded with RTLD_DEEPBIND: it may bypass us */
 };
 
 void hook_warn(enum hook_warning warning);

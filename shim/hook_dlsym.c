@@ -34,7 +34,8 @@ static void *real_dl_function(unsigned which)
 {
     void *found = atomic_load_explicit(&real_dl[which], memory_order_acquire);
     if (found == NULL) {
-        found = real_next(real_dl_names[which]);
+        found = real_dlsym(RTLD_NEXT, real_dl_names[which]);
+        found = found != NULL ? found : real_next(real_dl_names[which]);
         atomic_store_explicit(&real_dl[which], found, memory_order_release);
     }
     return found;
@@ -86,9 +87,11 @@ static void *look_up_version(void *handle, const char *name, const char *version
     return shim_config.disabled ? found : hook_wrap(hook, found);
 }
 
-/* ---- where the assembly goes -------------------------------------------------------------------- */
+/* ---- where the assembly goes --------------------------------------------------------------------
+ */
 
-/* RTLD_DEFAULT (null) and RTLD_NEXT depend on the caller, and find the preloaded symbol by themselves. */
+/* RTLD_DEFAULT (null) and RTLD_NEXT depend on the caller, and find the preloaded symbol by
+ * themselves. */
 static bool answered_here(const void *handle, const char *name)
 {
     return handle != RTLD_DEFAULT && handle != RTLD_NEXT && name != NULL &&
@@ -162,52 +165,52 @@ SHIM_EXPORT int dlclose(void *handle)
  * pushes put that right for the call.
  */
 #if defined(__x86_64__)
-#define INTERPOSER(name, target)                        \
-    __asm__(".text\n"                                   \
-            ".p2align 4\n"                              \
-            ".globl " name "\n"                         \
-            ".type " name ", @function\n" name ":\n"    \
-            "    .cfi_startproc\n"                      \
-            "    endbr64\n"                             \
-            "    pushq %rdi\n"                          \
-            "    .cfi_adjust_cfa_offset 8\n"            \
-            "    pushq %rsi\n"                          \
-            "    .cfi_adjust_cfa_offset 8\n"            \
-            "    pushq %rdx\n"                          \
-            "    .cfi_adjust_cfa_offset 8\n"            \
-            "    call " target "\n"                     \
-            "    popq %rdx\n"                           \
-            "    .cfi_adjust_cfa_offset -8\n"           \
-            "    popq %rsi\n"                           \
-            "    .cfi_adjust_cfa_offset -8\n"           \
-            "    popq %rdi\n"                           \
-            "    .cfi_adjust_cfa_offset -8\n"           \
-            "    jmp *%rax\n"                           \
-            "    .cfi_endproc\n"                        \
+#define INTERPOSER(name, target)                     \
+    __asm__(".text\n"                                \
+            ".p2align 4\n"                           \
+            ".globl " name "\n"                      \
+            ".type " name ", @function\n" name ":\n" \
+            "    .cfi_startproc\n"                   \
+            "    endbr64\n"                          \
+            "    pushq %rdi\n"                       \
+            "    .cfi_adjust_cfa_offset 8\n"         \
+            "    pushq %rsi\n"                       \
+            "    .cfi_adjust_cfa_offset 8\n"         \
+            "    pushq %rdx\n"                       \
+            "    .cfi_adjust_cfa_offset 8\n"         \
+            "    call " target "\n"                  \
+            "    popq %rdx\n"                        \
+            "    .cfi_adjust_cfa_offset -8\n"        \
+            "    popq %rsi\n"                        \
+            "    .cfi_adjust_cfa_offset -8\n"        \
+            "    popq %rdi\n"                        \
+            "    .cfi_adjust_cfa_offset -8\n"        \
+            "    jmp *%rax\n"                        \
+            "    .cfi_endproc\n"                     \
             ".size " name ", . - " name "\n")
 #elif defined(__aarch64__)
-#define INTERPOSER(name, target)                        \
-    __asm__(".text\n"                                   \
-            ".p2align 4\n"                              \
-            ".globl " name "\n"                         \
-            ".type " name ", %function\n" name ":\n"    \
-            "    .cfi_startproc\n"                      \
-            "    stp x29, x30, [sp, #-48]!\n"           \
-            "    .cfi_def_cfa_offset 48\n"              \
-            "    .cfi_offset 29, -48\n"                 \
-            "    .cfi_offset 30, -40\n"                 \
-            "    stp x0, x1, [sp, #16]\n"               \
-            "    str x2, [sp, #32]\n"                   \
-            "    bl " target "\n"                       \
-            "    mov x16, x0\n"                         \
-            "    ldr x2, [sp, #32]\n"                   \
-            "    ldp x0, x1, [sp, #16]\n"               \
-            "    ldp x29, x30, [sp], #48\n"             \
-            "    .cfi_restore 29\n"                     \
-            "    .cfi_restore 30\n"                     \
-            "    .cfi_def_cfa_offset 0\n"               \
-            "    br x16\n"                              \
-            "    .cfi_endproc\n"                        \
+#define INTERPOSER(name, target)                     \
+    __asm__(".text\n"                                \
+            ".p2align 4\n"                           \
+            ".globl " name "\n"                      \
+            ".type " name ", %function\n" name ":\n" \
+            "    .cfi_startproc\n"                   \
+            "    stp x29, x30, [sp, #-48]!\n"        \
+            "    .cfi_def_cfa_offset 48\n"           \
+            "    .cfi_offset 29, -48\n"              \
+            "    .cfi_offset 30, -40\n"              \
+            "    stp x0, x1, [sp, #16]\n"            \
+            "    str x2, [sp, #32]\n"                \
+            "    bl " target "\n"                    \
+            "    mov x16, x0\n"                      \
+            "    ldr x2, [sp, #32]\n"                \
+            "    ldp x0, x1, [sp, #16]\n"            \
+            "    ldp x29, x30, [sp], #48\n"          \
+            "    .cfi_restore 29\n"                  \
+            "    .cfi_restore 30\n"                  \
+            "    .cfi_def_cfa_offset 0\n"            \
+            "    br x16\n"                           \
+            "    .cfi_endproc\n"                     \
             ".size " name ", . - " name "\n")
 #else
 #error "no loader interposers for this architecture yet"

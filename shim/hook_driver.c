@@ -13,66 +13,6 @@
 
 #define NEWEST_VERSION 13050 /* CUDA version whose variants hooks.def knows in full */
 
-/* ---- names ------------------------------------------------------------------------ */
-
-unsigned hook_find(const char *name)
-{
-    unsigned low = 0;
-    unsigned high = hook_rows_by_name_count;
-    /* Every name in the table begins so; the program looks up many that do not. */
-    if (name[0] != 'c' || name[1] != 'u') {
-        return HOOK_COUNT;
-    }
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-        int order = strcmp(name, hook_rows[hook_rows_by_name[middle]].name);
-        if (order == 0) {
-            return hook_rows_by_name[middle];
-        }
-        if (order < 0) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return HOOK_COUNT;
-}
-
-/* First entry of the table that is not before `name`. */
-static unsigned first_asked(const char *name)
-{
-    unsigned low = 0;
-    unsigned high = hook_asked_count;
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-        if (strcmp(hook_asked[middle].name, name) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-unsigned hook_find_asked(const char *name, int version, bool per_thread_stream)
-{
-    unsigned found = HOOK_COUNT;
-    int since = -1;
-    for (unsigned i = first_asked(name); i < hook_asked_count; i++) {
-        const struct hook_asked *asked = &hook_asked[i];
-        if (strcmp(asked->name, name) != 0) {
-            break;
-        }
-        /* Of one version, the entry for per-thread streams comes second. */
-        if (asked->since <= version && asked->since >= since &&
-            (per_thread_stream || !asked->per_thread_stream)) {
-            found = asked->hook;
-            since = asked->since;
-        }
-    }
-    return found;
-}
-
 /* ---- wrappers to hand out ------------------------------------------------------- */
 
 static hook_entry *entry_of(unsigned hook, unsigned slot)
@@ -207,8 +147,8 @@ static int hook_body_cuGetProcAddress(unsigned slot, const void *caller, const c
     int result = real(name, out, version, query_flags);
     if (result == ABI_SUCCESS && out != NULL && !shim_config.disabled) {
         find_wanted(real, NULL);
-        *out = hook_wrap_asked(name, version, (query_flags & ABI_QUERY_PER_THREAD_STREAM) != 0,
-                               *out);
+        *out =
+            hook_wrap_asked(name, version, (query_flags & ABI_QUERY_PER_THREAD_STREAM) != 0, *out);
     }
     return result;
 }
@@ -224,8 +164,8 @@ static int hook_body_cuGetProcAddress_v2(unsigned slot, const void *caller, cons
     int result = real(name, out, version, query_flags, status);
     if (result == ABI_SUCCESS && out != NULL && !shim_config.disabled) {
         find_wanted(NULL, real);
-        *out = hook_wrap_asked(name, version, (query_flags & ABI_QUERY_PER_THREAD_STREAM) != 0,
-                               *out);
+        *out =
+            hook_wrap_asked(name, version, (query_flags & ABI_QUERY_PER_THREAD_STREAM) != 0, *out);
     }
     return result;
 }

@@ -26,8 +26,8 @@ static bool per_thread(unsigned long long query_flags, bool twin)
     return query_flags == ABI_QUERY_PER_THREAD_STREAM || (twin && query_flags == 0);
 }
 
-static int by_runtime(unsigned hook, unsigned slot, const void *caller, bool twin,
-                      const char *name, void **out, unsigned long long query_flags, int *status)
+static int by_runtime(unsigned hook, unsigned slot, const void *caller, bool twin, const char *name,
+                      void **out, unsigned long long query_flags, int *status)
 {
     struct hook_call call;
     int (*real)(const char *, void **, unsigned long long, int *);
@@ -42,9 +42,8 @@ static int by_runtime(unsigned hook, unsigned slot, const void *caller, bool twi
     return call.active ? hook_after(&call, result) : result;
 }
 
-static int by_version(unsigned hook, unsigned slot, const void *caller, bool twin,
-                      const char *name, void **out, unsigned version,
-                      unsigned long long query_flags, int *status)
+static int by_version(unsigned hook, unsigned slot, const void *caller, bool twin, const char *name,
+                      void **out, unsigned version, unsigned long long query_flags, int *status)
 {
     struct hook_call call;
     int (*real)(const char *, void **, unsigned, unsigned long long, int *);
@@ -71,8 +70,8 @@ static int hook_body_cudaGetDriverEntryPoint_ptsz(unsigned slot, const void *cal
                                                   const char *name, void **out,
                                                   unsigned long long query_flags, int *status)
 {
-    return by_runtime(HOOK_cudaGetDriverEntryPoint_ptsz, slot, caller, true, name, out,
-                      query_flags, status);
+    return by_runtime(HOOK_cudaGetDriverEntryPoint_ptsz, slot, caller, true, name, out, query_flags,
+                      status);
 }
 
 static int hook_body_cudaGetDriverEntryPointByVersion(unsigned slot, const void *caller,

@@ -96,9 +96,8 @@ static void report_oom(unsigned hook, const void *caller, int64_t bytes, uint64_
 {
     int saved_errno = errno;
     if (of_interest(device) && on_device(device)) {
-        struct vs_event event = {.kind = VS_KIND_FW_OOM,
-                                 .size = (uint64_t)bytes,
-                                 .extra = {allocated, reserved}};
+        struct vs_event event = {
+            .kind = VS_KIND_FW_OOM, .size = (uint64_t)bytes, .extra = {allocated, reserved}};
         emit(hook, &event, device, caller);
         lifecycle_flush_soon();
     }
@@ -120,14 +119,12 @@ static void report_oom(unsigned hook, const void *caller, int64_t bytes, uint64_
                      reserved, device);                                                        \
     }
 
-#define OUT_OF_MEMORY(name)                                                            \
-    SHIM_EXPORT void name(int64_t bytes, uint64_t allocated, uint64_t reserved,        \
-                          struct c10_device device);                                   \
-    void name(int64_t bytes, uint64_t allocated, uint64_t reserved,                    \
-              struct c10_device device)                                                \
-    {                                                                                  \
-        report_oom(HOOK_##name, __builtin_return_address(0), bytes, allocated,         \
-                   reserved, device);                                                  \
+#define OUT_OF_MEMORY(name)                                                                       \
+    SHIM_EXPORT void name(int64_t bytes, uint64_t allocated, uint64_t reserved,                   \
+                          struct c10_device device);                                              \
+    void name(int64_t bytes, uint64_t allocated, uint64_t reserved, struct c10_device device)     \
+    {                                                                                             \
+        report_oom(HOOK_##name, __builtin_return_address(0), bytes, allocated, reserved, device); \
     }
 
 USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
@@ -142,9 +139,9 @@ OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE)
  * the block lives, like one. UINT64_MAX in both totals says that they are not known.
  */
 SHIM_EXPORT void _ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE(void *block, int64_t bytes,
-                                                                      struct c10_device device);
+                                                                     struct c10_device device);
 void _ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE(void *block, int64_t bytes,
-                                                          struct c10_device device)
+                                                         struct c10_device device)
 {
     const unsigned hook = HOOK__ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE;
     const void *caller = __builtin_return_address(0);

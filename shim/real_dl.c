@@ -80,11 +80,38 @@ bool real_defined_before(const char *name)
     return search.elsewhere != 0;
 }
 
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+
+/*
+ * A sanitizer's runtime comes here before any constructor, to look up the very
+ * functions that it stands in front of (dl_iterate_phdr is one): nothing of libc's
+ * can be called yet. Nobody loads or unloads then, so the loader's list may be
+ * read without its lock.
+ */
+static void *dlsym_at_start(void)
+{
+    bool behind_us = false;
+    for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next) {
+        struct elf_object object;
+        const char *version;
+        if (map->l_ld == _DYNAMIC) {
+            behind_us = true;
+        } else if (behind_us && elf_object_open_map(&object, map)) {
+            uintptr_t address = elf_object_find(&object, "dlsym", gnu_hash("dlsym"), &version);
+            if (address != 0) {
+                return (void *)address;
+            }
+        }
+    }
+    return NULL;
+}
+
 void real_dl_load(void)
 {
     void *(*function)(void *, const char *);
     if (__atomic_load_n(&shim_real_dlsym_ptr, __ATOMIC_ACQUIRE) == NULL) {
-        *(void **)&function = real_next("dlsym");
+        void *found = dlsym_at_start();
+        *(void **)&function = found != NULL ? found : real_next("dlsym");
         __atomic_store_n(&shim_real_dlsym_ptr, function, __ATOMIC_RELEASE);
     }
 }

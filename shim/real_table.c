@@ -29,9 +29,9 @@
 
 struct candidate {
     uintptr_t address;
-    uint8_t key;       /* by the definition's version, else by the soname; 0 neither */
-    bool versioned;    /* the definition carries a version: other versions do not bind to it */
-    bool start_up;     /* in the global scope, behind us */
+    uint8_t key;    /* by the definition's version, else by the soname; 0 neither */
+    bool versioned; /* the definition carries a version: other versions do not bind to it */
+    bool start_up;  /* in the global scope, behind us */
 };
 
 static struct {
@@ -283,9 +283,9 @@ static void *first_known(unsigned id)
 
 static void *chosen(unsigned id, uint32_t module)
 {
-    uint8_t key = module < MODULE_KEYS ? atomic_load_explicit(&table.module_key[module],
-                                                              memory_order_relaxed)
-                                       : 0;
+    uint8_t key = module < MODULE_KEYS
+                      ? atomic_load_explicit(&table.module_key[module], memory_order_relaxed)
+                      : 0;
     return atomic_load_explicit(&table.choice[key][id], memory_order_acquire);
 }
 

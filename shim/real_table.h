@@ -3,8 +3,8 @@
  * Where the real functions are. Two views of the same knowledge:
  *
  *   choice[key][id]  which definition a caller binds to, by the CUDA runtime it was linked against
- *                    (`key`); worked out from the loaded objects' symbol tables, like the loader does
- *   slot[id][n]      real functions that look-ups handed out, each with an entry point of ours
+ *                    (`key`); worked out from the loaded objects' symbol tables, like the loader
+ * does slot[id][n]      real functions that look-ups handed out, each with an entry point of ours
  *
  * Reading is lock-free. Filling reads ELF tables under dl_iterate_phdr and calls
  * nothing of the loader's that takes its load lock, so that it may happen even
@@ -23,7 +23,8 @@ bool real_refresh_if_stale(void);
 /* A dlopen is about to happen: what is known will be stale. */
 void real_loading(void);
 
-/* The real function for a call through the preloaded symbol; `module` is its caller's id. NULL: none. */
+/* The real function for a call through the preloaded symbol; `module` is its caller's id. NULL:
+ * none. */
 void *real_for_module(unsigned id, uint32_t module);
 /* The real function behind entry point `slot`. */
 void *real_in_slot(unsigned id, unsigned slot);

@@ -45,9 +45,9 @@ static int note(const char *name, int result)
 }
 
 #define CALL(name, params, ...) note(#name, ((int(*) params)reach(#name))(__VA_ARGS__))
-#define CALL_BOTH(name, params, ...)      \
-    do {                                  \
-        CALL(name, params, __VA_ARGS__);  \
+#define CALL_BOTH(name, params, ...)            \
+    do {                                        \
+        CALL(name, params, __VA_ARGS__);        \
         CALL(name##_ptsz, params, __VA_ARGS__); \
     } while (0)
 
@@ -238,25 +238,22 @@ static void driver_graph_nodes(void *graph)
     } node = {.named = {.type = ABI_NODE_ALLOC}};
     void *made = NULL;
     void *allocated = NULL;
-    CALL(cuGraphAddMemAllocNode,
-         (void **, void *, void *const *, size_t, struct cu_alloc_node *), &allocated, graph, NULL,
-         0, &alloc);
+    CALL(cuGraphAddMemAllocNode, (void **, void *, void *const *, size_t, struct cu_alloc_node *),
+         &allocated, graph, NULL, 0, &alloc);
     CALL(cuGraphAddMemFreeNode, (void **, void *, void *const *, size_t, uint64_t), &made, graph,
          &allocated, 1, alloc.address);
     node.named.u.alloc = alloc;
     node.named.u.alloc.address = 0;
-    CALL(cuGraphAddNode_v2,
-         (void **, void *, void *const *, const void *, size_t, void *), &allocated, graph, NULL,
-         NULL, 0, &node);
+    CALL(cuGraphAddNode_v2, (void **, void *, void *const *, const void *, size_t, void *),
+         &allocated, graph, NULL, NULL, 0, &node);
     uint64_t address = node.named.u.alloc.address;
     memset(&node, 0, sizeof(node));
     node.named.type = ABI_NODE_FREE;
     node.named.u.freed = address;
-    CALL(cuGraphAddNode, (void **, void *, void *const *, size_t, void *), &made, graph,
-         &allocated, 1, &node);
-    CALL(cuGraphAddNode_v3,
-         (void **, void *, void *const *, const void *, size_t, void *), &made, graph, NULL, NULL,
-         0, &node);
+    CALL(cuGraphAddNode, (void **, void *, void *const *, size_t, void *), &made, graph, &allocated,
+         1, &node);
+    CALL(cuGraphAddNode_v3, (void **, void *, void *const *, const void *, size_t, void *), &made,
+         graph, NULL, NULL, 0, &node);
 }
 
 static void driver_graphs(void)
@@ -368,8 +365,8 @@ static void driver_streams(void)
     CALL(cuStreamBeginCapture_v2_ptsz, (void *, int), stream, 2);
     end_capture(stream);
     CALL_BOTH(cuStreamBeginCaptureToGraph,
-              (void *, void *, void *const *, const void *, size_t, int), stream, graph, NULL,
-              NULL, 0, 2);
+              (void *, void *, void *const *, const void *, size_t, int), stream, graph, NULL, NULL,
+              0, 2);
     CALL(cuStreamEndCapture, (void *, void **), stream, &graph);
     CALL_BOTH(cuStreamBeginRecaptureToGraph, (void *, int, void *, void *, void *), stream, 2,
               graph, NULL, NULL);
@@ -453,9 +450,8 @@ static void runtime_arrays(void)
     CALL(cudaMallocArray, (void **, const struct cuda_channel *, size_t, size_t, unsigned), &array,
          &channel, 256, 256, 0);
     CALL(cudaFreeArray, (void *), array);
-    CALL(cudaMalloc3DArray,
-         (void **, const struct cuda_channel *, struct cuda_extent, unsigned), &array, &channel,
-         extent, 0);
+    CALL(cudaMalloc3DArray, (void **, const struct cuda_channel *, struct cuda_extent, unsigned),
+         &array, &channel, extent, 0);
     CALL(cudaFreeArray, (void *), array);
     CALL(cudaMallocMipmappedArray,
          (void **, const struct cuda_channel *, struct cuda_extent, unsigned, unsigned), &array,
@@ -528,8 +524,7 @@ static void runtime_others(void)
     CALL(cudaDestroyExternalMemory, (void *), memory);
     CALL(cudaGraphicsMapResources, (int, void **, void *), 0, NULL, NULL);
     CALL(cudaGraphicsUnmapResources, (int, void **, void *), 0, NULL, NULL);
-    CALL(cudaGraphicsResourceGetMappedPointer, (void **, size_t *, void *), &address, &bytes,
-         NULL);
+    CALL(cudaGraphicsResourceGetMappedPointer, (void **, size_t *, void *), &address, &bytes, NULL);
 }
 
 static void runtime_graphs(void)
@@ -550,15 +545,13 @@ static void runtime_graphs(void)
     void *made = NULL;
     void *exec = NULL;
     create(&graph, 0);
-    CALL(cudaGraphAddMemAllocNode,
-         (void **, void *, void *const *, size_t, struct cu_alloc_node *), &allocated, graph, NULL,
-         0, &alloc);
+    CALL(cudaGraphAddMemAllocNode, (void **, void *, void *const *, size_t, struct cu_alloc_node *),
+         &allocated, graph, NULL, 0, &alloc);
     CALL(cudaGraphAddMemFreeNode, (void **, void *, void *const *, size_t, void *), &made, graph,
          &allocated, 1, (void *)(uintptr_t)alloc.address);
     node.named.u.alloc = alloc;
-    CALL(cudaGraphAddNode,
-         (void **, void *, void *const *, const void *, size_t, void *), &allocated, graph, NULL,
-         NULL, 0, &node);
+    CALL(cudaGraphAddNode, (void **, void *, void *const *, const void *, size_t, void *),
+         &allocated, graph, NULL, NULL, 0, &node);
     CALL(cudaGraphInstantiate, (void **, void *, unsigned long long), &exec, graph, 0);
     CALL_BOTH(cudaGraphLaunch, (void *, void *), exec, NULL);
     CALL_BOTH(cudaGraphUpload, (void *, void *), exec, NULL);
@@ -596,8 +589,8 @@ static void runtime_captures(void *stream)
     CALL(cudaStreamBeginCapture_ptsz, (void *, int), stream, 2);
     CALL(cudaStreamEndCapture_ptsz, (void *, void **), stream, &graph);
     CALL_BOTH(cudaStreamBeginCaptureToGraph,
-              (void *, void *, void *const *, const void *, size_t, int), stream, graph, NULL,
-              NULL, 0, 2);
+              (void *, void *, void *const *, const void *, size_t, int), stream, graph, NULL, NULL,
+              0, 2);
     CALL(cudaStreamEndCapture, (void *, void **), stream, &graph);
     CALL_BOTH(cudaStreamBeginRecaptureToGraph, (void *, int, void *, void *), stream, 2, graph,
               NULL);
@@ -658,9 +651,8 @@ static void runtime_12(void)
         char room[256];
     } node = {.named = {.type = ABI_NODE_ALLOC}};
     void *made = NULL;
-    CALL(cudaGraphAddNode_v2,
-         (void **, void *, void *const *, const void *, size_t, void *), &made, NULL, NULL, NULL,
-         0, &node);
+    CALL(cudaGraphAddNode_v2, (void **, void *, void *const *, const void *, size_t, void *), &made,
+         NULL, NULL, NULL, 0, &node);
     CALL(cudaThreadSetLimit, (int, size_t), 0, 2048);
     CALL(cudaThreadExit, (void));
 }

@@ -20,3 +20,18 @@ add_test(NAME hooks.all-calls
                  "${CMAKE_BINARY_DIR}" "${source}")
 set_tests_properties(hooks.documentation hooks.headers hooks.headers-notice hooks.all-calls
                      PROPERTIES LABELS hooks)
+
+foreach(sanitizer IN ITEMS address thread undefined)
+  add_executable(sanitized-${sanitizer} sanitized.c)
+  target_compile_options(sanitized-${sanitizer} PRIVATE -fsanitize=${sanitizer})
+  target_link_options(sanitized-${sanitizer} PRIVATE -fsanitize=${sanitizer})
+  target_link_libraries(sanitized-${sanitizer} PRIVATE vs_warnings ${CMAKE_DL_LIBS})
+  set_target_properties(sanitized-${sanitizer} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                                          "${CMAKE_BINARY_DIR}/torture")
+  add_test(NAME hooks.sanitized-${sanitizer} COMMAND sanitized-${sanitizer})
+  set_tests_properties(
+    hooks.sanitized-${sanitizer}
+    PROPERTIES ENVIRONMENT
+               "LD_PRELOAD=$<TARGET_FILE:vramscope_shim>;ASAN_OPTIONS=verify_asan_link_order=0"
+               LABELS hooks)
+endforeach()

@@ -10,7 +10,7 @@
 
 #include "../../shim/cuda_abi.h"
 
-#define SAME(ours, our_field, theirs, their_field)                              \
+#define SAME(ours, our_field, theirs, their_field)                                    \
     _Static_assert(offsetof(struct ours, our_field) == offsetof(theirs, their_field), \
                    #ours "." #our_field)
 #define SAME_SIZE(ours, theirs) _Static_assert(sizeof(struct ours) == sizeof(theirs), #ours)
