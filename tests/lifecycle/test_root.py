@@ -10,8 +10,8 @@ from lab import ROOT, SHIM, Skip, check, equal, need, say
 
 RELEASE = "bullseye"
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "vramscope")
-PACKAGES = "gcc,libc6-dev,g++,cmake,ninja-build,python3,libzstd-dev,libxxhash-dev,libjansson-dev," \
-           "procps,binutils,util-linux,ca-certificates"
+PACKAGES = ("gcc,g++,libc6-dev,cmake,ninja-build,python3,libzstd-dev,libxxhash-dev,"
+            "libjansson-dev,libcriterion-dev,procps,binutils,util-linux,ca-certificates")
 
 
 def sources_mirror():
@@ -43,7 +43,7 @@ def make_root():
 
 def inside(root, script, binds):
     """Runs a shell script in the root, in a mount namespace of its own."""
-    steps = ["set -e", f"mount --make-rprivate /", f"mount -t proc proc {root}/proc",
+    steps = ["set -e", "mount --make-rprivate /", f"mount -t proc proc {root}/proc",
              f"mount --rbind /dev {root}/dev"]
     for source, target in binds.items():
         steps += [f"mkdir -p {root}{target}", f"mount --bind {source} {root}{target}"]
