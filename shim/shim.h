@@ -39,7 +39,7 @@ struct shim_config {
     uint32_t exit_wait_ms;
     bool want_native, want_python;
     uint32_t depth;
-    int log_level; /* 0 error … 3 debug */
+    int log_level;        /* 0 error … 3 debug */
     char output[4096];    /* VRAMSCOPE_OUTPUT made absolute at start */
     char collector[4096]; /* path of vramscope-collector */
 };
@@ -53,12 +53,12 @@ void shim_log(int level, const char *format, ...) __attribute__((format(printf, 
 
 /* One cache line of initial-exec TLS; zero is the right start. */
 struct shim_thread {
-    uint32_t tid;           /* 0: not asked yet */
-    uint32_t generation;    /* of the process (forks): differs → tid and definitions are stale */
-    uint16_t depth;         /* hooks of ours on this thread's stack now */
-    uint16_t label;         /* string id of the outermost entry point; valid while depth > 0 */
-    uint16_t busy;          /* > 0: inside our own bookkeeping (ring, collector start): never re-enter */
-    uint8_t named;          /* this thread's name is in the trace */
+    uint32_t tid;        /* 0: not asked yet */
+    uint32_t generation; /* of the process (forks): differs → tid and definitions are stale */
+    uint16_t depth;      /* hooks of ours on this thread's stack now */
+    uint16_t label;      /* string id of the outermost entry point; valid while depth > 0 */
+    uint16_t busy; /* > 0: inside our own bookkeeping (ring, collector start): never re-enter */
+    uint8_t named; /* this thread's name is in the trace */
     uint8_t after_mine;     /* low byte of the position behind this thread's latest record */
     uint32_t label_module;  /* module id of the outermost call's caller */
     uint32_t driver_events; /* driver-level events recorded beneath the outermost call */
@@ -120,7 +120,8 @@ void intern_thread(void);
 
 /* ---- modules.c ------------------------------------------------------------- */
 
-/* Module id of the object that holds `address` (a caller's return address); 0 unknown. Lock-free. */
+/* Module id of the object that holds `address` (a caller's return address); 0 unknown. Lock-free.
+ */
 uint32_t modules_find(const void *address);
 /* Rebuilds the table from dl_iterate_phdr: at start, after a hooked dlopen/dlclose returned. */
 void modules_refresh(void);

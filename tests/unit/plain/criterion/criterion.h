@@ -53,7 +53,10 @@ __attribute__((unused)) static void plain_register(struct plain_test *test)
         plain_register(&entry);                                                 \
     }
 
-#define TestSuite(suite, ...) PLAIN_ENTRY(suite, #suite, NULL, NULL, __VA_ARGS__)
+/* The declaration takes the semicolon that follows. */
+#define TestSuite(suite, ...)                           \
+    PLAIN_ENTRY(suite, #suite, NULL, NULL, __VA_ARGS__) \
+    struct plain_options
 
 #define Test(suite, name, ...)                                                     \
     static void suite##_##name##_body(void);                                       \
