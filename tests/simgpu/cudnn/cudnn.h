@@ -13,18 +13,18 @@
 enum { SIMDNN_MAJOR = 9, SIMDNN_MINOR = 26, SIMDNN_PATCH = 0 };
 
 enum dnn_status {
-	DNN_SUCCESS = 0,
-	DNN_NOT_INITIALIZED = 1001,
-	DNN_BAD_PARAM = 2000,
-	DNN_BAD_PARAM_NULL_POINTER = 2002,
-	DNN_NOT_SUPPORTED = 3000,
-	DNN_INTERNAL_ERROR = 4000,
-	DNN_ALLOC_FAILED = 4003,
-	DNN_EXECUTION_FAILED = 5000,
+    DNN_SUCCESS = 0,
+    DNN_NOT_INITIALIZED = 1001,
+    DNN_BAD_PARAM = 2000,
+    DNN_BAD_PARAM_NULL_POINTER = 2002,
+    DNN_NOT_SUPPORTED = 3000,
+    DNN_INTERNAL_ERROR = 4000,
+    DNN_ALLOC_FAILED = 4003,
+    DNN_EXECUTION_FAILED = 5000,
 };
 
 struct dnn_handle {
-	cudaStream_t stream;
+    cudaStream_t stream;
 };
 
 /* One launch on the handle's stream, as any cuDNN operation. */

@@ -3,10 +3,10 @@
  * are declared without any. */
 #include "nvml.h"
 
-#define UNSUPPORTED(name)                                                                          \
-	nvmlReturn_t name(void);                                                                   \
-	nvmlReturn_t name(void)                                                                    \
-	{                                                                                          \
-		return NVML_ERROR_NOT_SUPPORTED;                                                   \
-	}
+#define UNSUPPORTED(name)                \
+    nvmlReturn_t name(void);             \
+    nvmlReturn_t name(void)              \
+    {                                    \
+        return NVML_ERROR_NOT_SUPPORTED; \
+    }
 #include "unsupported.def"

@@ -46,18 +46,18 @@ struct simrt_driver {
 };
 
 struct simrt_device {
-	CUdevice handle;
-	CUcontext primary; /* kept after a reset: the driver keeps the handle */
-	bool retained;
+    CUdevice handle;
+    CUcontext primary; /* kept after a reset: the driver keeps the handle */
+    bool retained;
 };
 
 struct simrt {
-	struct simrt_driver driver;
-	cudaError_t load_error;
-	int device_count;
-	pthread_mutex_t lock; /* guards devices[] */
-	struct simrt_device devices[SIMRT_MAX_DEVICES];
-	unsigned reset_count; /* devices reset so far; 0 keeps the common path short */
+    struct simrt_driver driver;
+    cudaError_t load_error;
+    int device_count;
+    pthread_mutex_t lock; /* guards devices[] */
+    struct simrt_device devices[SIMRT_MAX_DEVICES];
+    unsigned reset_count; /* devices reset so far; 0 keeps the common path short */
 };
 
 extern struct simrt simrt;
@@ -94,7 +94,7 @@ cudaError_t simrt_check_device(int device);
 /* A driver result as a runtime error: since CUDA 10.1 the numbers agree. */
 static inline cudaError_t simrt_error(CUresult result)
 {
-	return (cudaError_t)result;
+    return (cudaError_t)result;
 }
 
 /* The number of an error named as in --fail ("out_of_memory"), or -1. */
@@ -106,45 +106,45 @@ cudaError_t simrt_unsupported(const char *name);
 cudaError_t simrt_driver_lacks(const char *name);
 
 /* One call of the driver, as a runtime error. */
-#define DRV(call, ...)                                                                             \
-	(simrt.driver.call ? simrt_error(simrt.driver.call(__VA_ARGS__))                           \
-			   : simrt_driver_lacks("cu" #call))
-#define DRV_ON(lane, call, ...)                                                                    \
-	(simrt.driver.call[lane] ? simrt_error(simrt.driver.call[lane](__VA_ARGS__))               \
-				 : simrt_driver_lacks("cu" #call))
+#define DRV(call, ...)                                               \
+    (simrt.driver.call ? simrt_error(simrt.driver.call(__VA_ARGS__)) \
+                       : simrt_driver_lacks("cu" #call))
+#define DRV_ON(lane, call, ...)                                                  \
+    (simrt.driver.call[lane] ? simrt_error(simrt.driver.call[lane](__VA_ARGS__)) \
+                             : simrt_driver_lacks("cu" #call))
 
 /* The body of most entry points: begin, do, leave. */
-#define RT_CALL_OF(bytes, ...)                                                                     \
-	__extension__({                                                                            \
-		cudaError_t begun_ = simrt_begin(__func__, bytes);                                 \
-		simrt_leave(begun_ != cudaSuccess ? begun_ : (__VA_ARGS__));                       \
-	})
+#define RT_CALL_OF(bytes, ...)                                       \
+    __extension__({                                                  \
+        cudaError_t begun_ = simrt_begin(__func__, bytes);           \
+        simrt_leave(begun_ != cudaSuccess ? begun_ : (__VA_ARGS__)); \
+    })
 #define RT_CALL(...) RT_CALL_OF(0, __VA_ARGS__)
-#define RT_CALL_WITHOUT_CONTEXT(...)                                                               \
-	__extension__({                                                                            \
-		cudaError_t begun_ = simrt_begin_without_context(__func__, 0);                     \
-		simrt_leave(begun_ != cudaSuccess ? begun_ : (__VA_ARGS__));                       \
-	})
+#define RT_CALL_WITHOUT_CONTEXT(...)                                   \
+    __extension__({                                                    \
+        cudaError_t begun_ = simrt_begin_without_context(__func__, 0); \
+        simrt_leave(begun_ != cudaSuccess ? begun_ : (__VA_ARGS__));   \
+    })
 
 /*
  * Defines an entry point and its per-thread-default-stream twin. `params` and
  * `args` are parenthesised; the body is an expression that may use `lane`.
  */
 #define RT_UNWRAP(...) __VA_ARGS__
-#define RT_STREAM_ENTRY(name, suffix, params, args, ...)                                           \
-	static cudaError_t name##_on_lane(enum simrt_lane lane, RT_UNWRAP params)                  \
-	{                                                                                          \
-		return __VA_ARGS__;                                                                \
-	}                                                                                          \
-	cudaError_t name params                                                                    \
-	{                                                                                          \
-		return name##_on_lane(SIMRT_LEGACY, RT_UNWRAP args);                               \
-	}                                                                                          \
-	cudaError_t name##suffix params;                                                           \
-	cudaError_t name##suffix params                                                            \
-	{                                                                                          \
-		return name##_on_lane(SIMRT_PER_THREAD, RT_UNWRAP args);                           \
-	}
+#define RT_STREAM_ENTRY(name, suffix, params, args, ...)                      \
+    static cudaError_t name##_on_lane(enum simrt_lane lane, RT_UNWRAP params) \
+    {                                                                         \
+        return __VA_ARGS__;                                                   \
+    }                                                                         \
+    cudaError_t name params                                                   \
+    {                                                                         \
+        return name##_on_lane(SIMRT_LEGACY, RT_UNWRAP args);                  \
+    }                                                                         \
+    cudaError_t name##suffix params;                                          \
+    cudaError_t name##suffix params                                           \
+    {                                                                         \
+        return name##_on_lane(SIMRT_PER_THREAD, RT_UNWRAP args);              \
+    }
 
 /* The driver's handle of a kernel named by a host function or a kernel handle. */
 cudaError_t simrt_kernel_of(const void *function, CUfunction *kernel);
@@ -159,6 +159,6 @@ cudaError_t simrt_remember_kernel(CUkernel kernel);
 cudaError_t simrt_copy_3d_params(const struct cudaMemcpy3DParms *from, CUDA_MEMCPY3D *to);
 /* A copy of `size` contiguous bytes as a 3D copy. */
 CUDA_MEMCPY3D simrt_linear_copy(void *destination, const void *source, size_t size,
-				enum cudaMemcpyKind kind);
+                                enum cudaMemcpyKind kind);
 
 #endif

@@ -3,12 +3,12 @@
  * arguments are never looked at, so they are declared without any. */
 #include "runtime.h"
 
-#define UNSUPPORTED(name)                                                                          \
-	cudaError_t name(void);                                                                    \
-	cudaError_t name(void)                                                                     \
-	{                                                                                          \
-		return simrt_unsupported(#name);                                                   \
-	}
+#define UNSUPPORTED(name)                \
+    cudaError_t name(void);              \
+    cudaError_t name(void)               \
+    {                                    \
+        return simrt_unsupported(#name); \
+    }
 #if SIMRT_MAJOR >= 13
 #define UNSUPPORTED_12(name)
 #define UNSUPPORTED_13(name) UNSUPPORTED(name)
