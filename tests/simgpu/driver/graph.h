@@ -9,12 +9,10 @@ struct sim_graph;
 
 /* Memory of an allocation node: an address of its own from the node's creation on. */
 struct sim_graph_memory {
-    uint64_t address;
-    uint64_t bytes;      /* requested */
+    struct sim_node node; /* key: the address, size: the bytes requested */
     uint64_t span_bytes; /* chunks */
     unsigned ordinal;
     unsigned references; /* the node, its clones, executable graphs, a live allocation */
-    struct sim_graph_memory *next; /* of all there are */
 };
 
 union sim_node_params {

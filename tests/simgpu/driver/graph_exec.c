@@ -12,6 +12,7 @@
 #include "pool.h"
 
 static struct sim_exec *execs;
+static struct sim_tree graph_memories;
 
 struct sim_exec *sim_exec_of(CUgraphExec handle)
 {
@@ -35,16 +36,6 @@ void sim_graph_forgotten(const struct sim_graph *graph)
 
 /* ---- the graph pool of a device ---- */
 
-static struct sim_graph_memory *graph_memories;
-
-bool sim_graph_memory_holds(uint64_t address, uint64_t bytes)
-{
-    for (const struct sim_graph_memory *memory = graph_memories; memory; memory = memory->next)
-        if (address >= memory->address && address - memory->address < memory->bytes)
-            return bytes <= memory->bytes - (address - memory->address);
-    return false;
-}
-
 CUresult sim_graph_memory_new(unsigned ordinal, uint64_t bytes, struct sim_graph_memory **memory)
 {
     uint64_t span = (bytes + SIMGPU_CHUNK - 1) / SIMGPU_CHUNK * SIMGPU_CHUNK;
@@ -56,8 +47,12 @@ CUresult sim_graph_memory_new(unsigned ordinal, uint64_t bytes, struct sim_graph
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *made = (struct sim_graph_memory){address, bytes, span, ordinal, 1, graph_memories};
-    graph_memories = made;
+    made->node.key = address;
+    made->node.size = bytes;
+    made->span_bytes = span;
+    made->ordinal = ordinal;
+    made->references = 1;
+    sim_tree_insert(&graph_memories, &made->node);
     *memory = made;
     return CUDA_SUCCESS;
 }
@@ -66,12 +61,15 @@ void sim_graph_memory_drop(struct sim_graph_memory *memory)
 {
     if (--memory->references)
         return;
-    sim_span_give(memory->ordinal, memory->address, memory->span_bytes);
-    struct sim_graph_memory **link = &graph_memories;
-    while (*link != memory)
-        link = &(*link)->next;
-    *link = memory->next;
+    sim_span_give(memory->ordinal, memory->node.key, memory->span_bytes);
+    sim_tree_remove(&graph_memories, &memory->node);
     free(memory);
+}
+
+bool sim_graph_memory_holds(uint64_t address, uint64_t bytes)
+{
+    const struct sim_node *node = sim_tree_floor(&graph_memories, address);
+    return node && address - node->key < node->size && bytes <= node->key + node->size - address;
 }
 
 static void raise_high(uint64_t *high, uint64_t current)
@@ -106,7 +104,7 @@ static uint64_t live_bytes(const struct sim_exec *exec)
         const struct sim_graph_node *node = exec->graph->nodes[i];
         if (node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
             continue;
-        const struct sim_alloc *alloc = sim_alloc_at(node->params.memory->address);
+        const struct sim_alloc *alloc = sim_alloc_at(node->params.memory->node.key);
         if (alloc && alloc->graph_owner == exec)
             bytes += alloc->span_bytes;
     }
@@ -391,10 +389,11 @@ struct launch {
 
 static void make_block(struct sim_exec *exec, struct sim_graph_memory *memory)
 {
-    struct sim_alloc *alloc = sim_alloc_at(memory->address);
+    struct sim_alloc *alloc = sim_alloc_at(memory->node.key);
     if (alloc)
         sim_pool_free_now(alloc);
-    alloc = sim_alloc_new(SIMGPU_GRAPH_BLOCK, (int)memory->ordinal, memory->address, memory->bytes);
+    alloc = sim_alloc_new(SIMGPU_GRAPH_BLOCK, (int)memory->ordinal, memory->node.key,
+                          memory->node.size);
     if (!alloc)
         return;
     alloc->context = exec->context;
@@ -487,7 +486,7 @@ static CUresult free_live_blocks(struct sim_exec *exec)
         const struct sim_graph_node *node = exec->graph->nodes[i];
         if (node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
             continue;
-        struct sim_alloc *alloc = sim_alloc_at(node->params.memory->address);
+        struct sim_alloc *alloc = sim_alloc_at(node->params.memory->node.key);
         if (!alloc)
             continue;
         if (!may_free)

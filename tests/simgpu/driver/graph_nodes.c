@@ -222,7 +222,7 @@ static CUresult add_memory(const struct place *place, CUDA_MEM_ALLOC_NODE_PARAMS
         sim_graph_memory_drop(params.memory);
         return result;
     }
-    alloc->dptr = params.memory->address;
+    alloc->dptr = params.memory->node.key;
     node->alloc_params = *alloc;
     return CUDA_SUCCESS;
 }
@@ -558,7 +558,7 @@ CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
     params_out->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED; /* captured ones have no more */
     params_out->poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     params_out->poolProps.location.id = (int)memory->ordinal;
-    params_out->bytesize = memory->bytes;
-    params_out->dptr = memory->address;
+    params_out->bytesize = memory->node.size;
+    params_out->dptr = memory->node.key;
     return sim_leave(CUDA_SUCCESS);
 }

@@ -306,7 +306,7 @@ static bool captured_alloc(struct sim_stream *stream, uint64_t bytes, CUdevicept
         return true;
     sim_capture_add(stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &memory, result);
     if (*result == CUDA_SUCCESS)
-        *dptr = memory->address;
+        *dptr = memory->node.key;
     else
         sim_graph_memory_drop(memory);
     return true;
