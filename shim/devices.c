@@ -295,10 +295,12 @@ void devices_sample_apart(const struct vs_event *near)
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     int device = devices_current(&context);
+    uint64_t asked_ns = shim_now_ns();
     if (device == VS_DEVICE_UNKNOWN || !sample(&free_bytes, &total_bytes)) {
         return;
     }
     struct vs_event event = {.kind = VS_KIND_SAMPLE,
+                             .time_ns = asked_ns, /* other threads may be recorded in between */
                              .device = (int8_t)device,
                              .context = context,
                              .size = total_bytes,
@@ -317,12 +319,9 @@ static void sample_into(struct vs_event *event)
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     int device = devices_current(&context);
-    if (device == VS_DEVICE_UNKNOWN) {
-        return;
-    }
-    if (event->device != device) {
+    if (event->device == VS_DEVICE_UNKNOWN) {
         devices_sample_apart(event);
-    } else if (sample(&free_bytes, &total_bytes)) {
+    } else if (event->device == device && sample(&free_bytes, &total_bytes)) {
         event->free_bytes = free_bytes;
         event->flags |= VS_EVENT_FREE_SAMPLED;
     }

@@ -26,6 +26,7 @@ enum trait {
     TRAIT_SAMPLE_BEFORE = 16, /* by an amount that no argument tells */
     TRAIT_ONLY_FAILED = 32,   /* of interest when it failed */
     TRAIT_NO_DEVICE = 64,     /* concerns ranges or handles, not the current device */
+    TRAIT_SAMPLE_APART = 128, /* may, but the event itself has no place for the figure */
 };
 
 #define GIVES_BACK (TRAIT_INTENT | TRAIT_SUBSTITUTED | TRAIT_MEMORY)
@@ -81,7 +82,8 @@ static const uint8_t traits[VS_RING_LOSS_KINDS] = {
     [VS_KIND_GRAPH_LAUNCH] = TRAIT_SAMPLE_AFTER,
     [VS_KIND_GRAPH_EXEC_DESTROY] = TRAIT_INTENT | MEASURED,
     [VS_KIND_GRAPH_DESTROY] = TRAIT_INTENT,
-    [VS_KIND_OTHER_CALL] = TRAIT_ONLY_FAILED,
+    [VS_KIND_DEVICE_SET] = TRAIT_SAMPLE_APART,                     /* may make a context */
+    [VS_KIND_OTHER_CALL] = TRAIT_ONLY_FAILED | TRAIT_SAMPLE_APART, /* a graph's upload allocates */
 };
 
 static bool has(unsigned kind, unsigned wanted)
@@ -284,6 +286,12 @@ static void identify(struct hook_call *call)
     }
 }
 
+/* What is measured is the current device. */
+static bool on_current_device(const struct hook_call *call)
+{
+    return !call->device_given || call->event.device == call->device_before;
+}
+
 /*
  * A free that an enclosing hook has announced already is that hook's event;
  * else it is announced here.
@@ -314,7 +322,8 @@ void hook_before(struct hook_call *call)
         call->key = key_of_call(call);
         identify(call);
         devices_note_stream(&call->event);
-        if (has(call->event.kind, TRAIT_SAMPLE_BEFORE) && is_innermost_level(call)) {
+        if (has(call->event.kind, TRAIT_SAMPLE_BEFORE) && is_innermost_level(call) &&
+            on_current_device(call)) {
             devices_sample_apart(&call->event);
         }
         if (has(call->event.kind, TRAIT_INTENT)) {
@@ -366,7 +375,8 @@ static void settle_intent(struct hook_call *call, bool is_failed, bool is_beneat
 static void record(struct hook_call *call)
 {
     struct vs_event *event = &call->event;
-    if (event->context == 0) {
+    if (event->context == 0 || event->kind == VS_KIND_DEVICE_SET) {
+        event->context = 0;
         identify(call); /* the call itself may have made a context current */
     }
     devices_complete(event, has(event->kind, TRAIT_SAMPLE_AFTER));
@@ -393,6 +403,9 @@ static void conclude(struct hook_call *call, uint64_t end_ns)
     } else if (!is_beneath && (is_failed || !is_dull(call))) {
         event->time_ns = end_ns;
         record(call);
+    }
+    if (!is_failed && !is_beneath && has(event->kind, TRAIT_SAMPLE_APART)) {
+        devices_sample_apart(event);
     }
     if (!is_beneath) {
         hook_thread.beneath |= bit(event->kind);

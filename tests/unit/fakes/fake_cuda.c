@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../../shim/cuda_abi.h"
 
@@ -31,7 +32,6 @@ int cuInit(unsigned flags)
 EXPORT int cuCtxGetCurrent(void **out);
 int cuCtxGetCurrent(void **out)
 {
-    fake_cuda.own_questions++;
     *out = fake_cuda.has_context ? &context_of_device[fake_cuda.device] : NULL;
     return 0;
 }
@@ -61,6 +61,7 @@ EXPORT int cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     fake_cuda.free_questions++;
+    usleep((useconds_t)fake_cuda.free_question_us);
     *free_bytes = 1000;
     *total = 5000;
     return 0;

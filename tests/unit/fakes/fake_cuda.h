@@ -12,7 +12,7 @@ struct fake_cuda {
     int alloc_calls;
     int free_calls;
     int free_questions; /* cuMemGetInfo calls, the shim's own included */
-    int own_questions;
+    int free_question_us; /* how long one takes */
     int alloc_through_create; /* cuMemAlloc calls cuMemCreate through the preloaded symbol */
     int free_through_unmap;   /* cuMemFree calls cuMemUnmap so */
     int free_through_free;    /* cuMemFree passes the call on to the preloaded symbol, once */
