@@ -61,8 +61,12 @@ static void show_signals(const char *when)
                action.sa_handler == SIG_IGN ? "i" : "");
     }
     sigset_t pending;
+    int count = 0;
+    sigemptyset(&pending);
     sigpending(&pending);
-    printf(" pending %d\n", !sigisemptyset(&pending));
+    for (int number = 1; number < 65; number++)
+        count += sigismember(&pending, number) == 1;
+    printf(" pending %d\n", count);
 }
 
 static void show_limits(const char *when)
