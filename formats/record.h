@@ -94,7 +94,8 @@
       "size = request (rounded by the framework); extra[0]/[1] = its allocated/reserved")          \
     X(83, FW_HOST_ALLOC, "fw_host_alloc", 'F', "address; size (a framework's report of CPU memory)") \
     X(84, FW_HOST_FREE, "fw_host_free", 'F', "address; size")                                      \
-    X(100, SAMPLE, "sample", 'M', "device; size = total; free_bytes (real cuMemGetInfo)")          \
+    X(100, SAMPLE, "sample", 'M',                                                                  \
+      "device; size = total; free_bytes (real cuMemGetInfo, called at the event's time)")          \
     X(101, OTHER_PROCESS, "other_process", 'M', "device; handle = pid; size = bytes, by NVML")     \
     X(102, MARK, "mark", 'M', "extra[0] = string id of the text")                                  \
     X(103, STEP, "step", 'M', "size = step number")                                                \
@@ -139,10 +140,13 @@ enum vs_event_flags {
     VS_EVENT_NESTED = 1U << 3, /* recorded by a hook that ran inside another hook's bookkeeping */
     VS_EVENT_INTENT = 1U << 4, /* recorded before the real call (frees); UNDO follows on failure */
     VS_EVENT_REAL_MISSING = 1U << 5, /* the real entry point came from the table filled at start */
-    VS_EVENT_FREE_SAMPLED = 1U << 6, /* free_bytes holds a measurement taken right after the call */
+    /* free_bytes was measured after the event's time, within VS_SAMPLED_WITHIN_NS (SAMPLE:
+       duration_ns) */
+    VS_EVENT_FREE_SAMPLED = 1U << 6,
     VS_EVENT_PINNED_PORTABLE = 1U << 7,
 };
 
+#define VS_SAMPLED_WITHIN_NS 200000U /* a measurement that took longer is a SAMPLE of its own */
 #define VS_FREE_UNKNOWN UINT64_MAX /* free_bytes not measured */
 #define VS_DEVICE_UNKNOWN (-1)
 

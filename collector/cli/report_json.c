@@ -146,6 +146,8 @@ static json_t *owners_json(const struct vs_summary *summary, const struct vs_ban
                   bands->by_owner[i].bytes);
     if (bands->rounding != 0)
         set_bytes(object, "(rounding)", bands->rounding);
+    if (bands->lost != 0)
+        set_bytes(object, "(lost)", bands->lost);
     if (bands->more_owners != 0)
         set_bytes(object, "(others)", bands->more_owners);
     return object;

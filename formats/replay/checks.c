@@ -48,7 +48,7 @@ static void on_peak(void *self, const struct vs_state *state, const struct vs_de
         return;
     struct vs_bands bands;
     vs_state_bands(state, device, &bands);
-    int64_t owners = bands.rounding + bands.more_owners;
+    int64_t owners = bands.rounding + bands.lost + bands.more_owners;
     for (size_t i = 0; i < bands.owners; i++)
         owners += bands.by_owner[i].bytes;
     if (bands_sum(&bands) != bands.device || owners != bands.direct ||

@@ -34,7 +34,13 @@ static bool context_change(const struct vs_state *state, const struct vs_event *
     case VS_KIND_CONTEXT_DESTROY:
         return true;
     case VS_KIND_CONTEXT_RELEASE:
-        if (device == NULL || device->primary_retains != 0)
+        /* Taken back, it ended nothing unless it was the last one. */
+        if (device == NULL || (device->primary_retains != 0 && event != state->undone))
+            return false;
+        change->key = device->primary_context != 0 ? device->primary_context : change->key;
+        return true;
+    case VS_KIND_CONTEXT_RESET:
+        if (device == NULL)
             return false;
         change->key = device->primary_context != 0 ? device->primary_context : change->key;
         return true;

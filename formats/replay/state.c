@@ -307,8 +307,10 @@ static void note_loss(struct vs_state *state, const struct vs_event *event)
     state->counts.lost_events += event->extra[0];
     state->counts.lost_bytes += event->size;
     struct vs_device_state *device = state_device(state, event->device);
-    if (device != NULL)
-        device->losses += event->extra[0];
+    if (device == NULL)
+        return;
+    device->losses += event->extra[0];
+    memory_loss(state, device, event);
 }
 
 static void apply_memory(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
@@ -385,24 +387,38 @@ static void apply_other(struct vs_state *state, const struct vs_sequenced_event 
         break;
     default:
         apply_memory(state, event, undo);
-        device_note(state, event);
+        device_note(state, event, undo);
         break;
     }
+}
+
+/* What has been carried out, and holds from its place in the order on. */
+static void apply_done(struct vs_state *state, const struct vs_sequenced_event *event)
+{
+    struct vs_device_state *device = vs_state_device(state, event->event.device);
+    if (device == NULL || !measure_has_seen(device, &event->event)) {
+        apply_other(state, event);
+        return;
+    }
+    int64_t own = device_own(device);
+    apply_other(state, event);
+    measure_told_late(state, device, own, event->thread);
 }
 
 static void apply(struct vs_state *state, const struct vs_sequenced_event *event)
 {
     state->undone = NULL;
+    measure_calls(state, event);
     if (event->event.kind == VS_KIND_UNDO)
         undo_take(state, event);
     else if (event->event.result == 0)
-        apply_other(state, event);
+        apply_done(state, event);
     else
         note_failed_request(state, &event->event);
     if (event->event.free_bytes != VS_FREE_UNKNOWN && event->event.device >= 0 &&
         (event->event.flags & VS_EVENT_FREE_SAMPLED || event->event.kind == VS_KIND_SAMPLE ||
          event->event.kind == VS_KIND_MEM_INFO))
-        device_measure(state, &event->event);
+        measure_event(state, event);
 }
 
 /* Times are for display: they never go backwards here, whatever the clocks did. */
@@ -490,9 +506,11 @@ void vs_state_destroy(struct vs_state *state)
             continue;
         free(state->devices[i]->owner_bytes);
         vs_sizes_release(&state->devices[i]->others);
+        vs_sizes_release(&state->devices[i]->contexts);
         free(state->devices[i]);
     }
     undo_release(state);
+    vs_calls_under_way_release(&state->under_way);
     vs_sizes_release(&state->site_index);
     vs_sizes_release(&state->owner_by_module);
     vs_blocks_release(&state->blocks);

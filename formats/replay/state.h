@@ -82,6 +82,20 @@ struct vs_layer_total {
 
 VS_MAP_DEFINE(vs_sizes, uint64_t);
 
+/*
+ * What was concluded from a measurement, as it was before. A call found later to
+ * have been under way at that moment makes the conclusion void.
+ */
+struct vs_conclusion {
+    uint64_t until_ns; /* the figure was read before */
+    uint32_t thread;
+    unsigned implicit_pending, direct_changes;
+    int64_t implicit_bytes[VS_IMPLICITS];
+    int64_t implicit_uncertainty, rounding;
+    int64_t settled_used, settled_own, settled_others;
+};
+enum { VS_CONCLUSIONS_KEPT = 32 };
+
 struct vs_device_state {
     uint64_t total_bytes; /* 0 unknown */
     struct vs_layer_total layers[VS_LAYERS];
@@ -108,10 +122,18 @@ struct vs_device_state {
     int64_t own_pool_reserved, own_pool_used; /* pools outside of the framework */
     int64_t rounding;                         /* correction of the model by measurements */
     int64_t managed_bytes;
+    int64_t direct_asked;           /* of direct_large and direct_small, as asked for */
+    int64_t asked_count;            /* live cuMemAlloc and its kin, segments included */
+    int64_t lost_bytes, lost_count; /* of such allocations, by lost events: added less freed */
+    int64_t held_bytes, held_count; /* the same, until a loss is known of */
 
     /* measurements */
     int64_t used_bytes; /* now: the last measurement, moved by what is known since */
     int64_t base_used, base_own, base_others;
+    uint64_t measured_ns, measured_until_ns; /* when the last measurement began and was over */
+    int64_t settled_used, settled_own, settled_others; /* the last one that was explained */
+    struct vs_conclusion conclusions[VS_CONCLUSIONS_KEPT]; /* oldest first */
+    unsigned conclusion_count;
     int64_t implicit_bytes[VS_IMPLICITS];
     int64_t implicit_uncertainty;
     struct vs_sizes others; /* by process id */
@@ -120,12 +142,13 @@ struct vs_device_state {
     int64_t used_peak;
     uint64_t used_peak_ns;
 
-    uint64_t context_time_ns; /* of the first context */
+    uint64_t context_time_ns;  /* of the first context */
+    struct vs_sizes contexts;  /* live ones, by handle */
     uint64_t primary_context;
     uint64_t losses; /* lost events of this device */
 
-    unsigned implicit_pending; /* bits of enum vs_implicit since the last measurement */
-    unsigned direct_changes;   /* direct allocations and frees since the last measurement */
+    unsigned implicit_pending; /* bits of enum vs_implicit since the last explained measurement */
+    unsigned direct_changes;   /* direct allocations and frees since then */
     uint32_t context_site;
     uint32_t primary_retains;
     uint16_t context_label;
@@ -156,7 +179,8 @@ struct vs_bands {
         uint16_t owner;
         int64_t bytes;
     } by_owner[VS_BANDS_OWNERS];
-    int64_t rounding;    /* direct − the owners' bytes: what the device rounded on top */
+    int64_t rounding;    /* what the device rounded on top of the owners' bytes */
+    int64_t lost;        /* direct memory that lost events took or gave back, whose is not known */
     int64_t more_owners; /* bytes of owners beyond the table */
 };
 
@@ -214,6 +238,7 @@ struct vs_handle {
 
 struct vs_pool {
     int64_t reserved, used;
+    uint64_t reported_ns; /* of the driver's latest figures */
     bool reserved_known;
     bool framework;
     uint16_t owner;
@@ -287,6 +312,13 @@ enum { VS_DEVICE_SLOTS = 257, VS_SUBSCRIBERS = 16, VS_UNDO_KEPT = 1024 };
 
 struct vs_undo; /* a free that may still be taken back */
 
+/* A call that was told before it began, and whose thread has told nothing since. */
+struct vs_call_under_way {
+    uint64_t since_ns;
+    int8_t device;
+};
+VS_MAP_DEFINE(vs_calls_under_way, struct vs_call_under_way);
+
 struct vs_state {
     struct vs_names names;
     uint64_t own_pid; /* of the traced process, as NVML sees it; 0 unknown */
@@ -318,7 +350,8 @@ struct vs_state {
     int64_t host_pinned, host_pinned_requested;
     int64_t host_rss, cgroup_limit; /* -1 unknown */
 
-    struct vs_undo *undos; /* VS_UNDO_KEPT, a ring */
+    struct vs_calls_under_way under_way; /* by thread */
+    struct vs_undo *undos;               /* VS_UNDO_KEPT, a ring */
     size_t undo_next;
     const struct vs_event *undone;
     struct vs_device_state *touched[4]; /* by the event being folded; the first four */

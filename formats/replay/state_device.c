@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is used on a device: measurements of its free memory, moved between them
- * by what is known; memory that no call asks for, by the difference two
- * measurements make around the calls that cause it; the bands.
+ * What is used on a device: the last measurement, moved since by what is known;
+ * which calls cost memory without asking for any; the bands.
  */
 
 #include "state_internal.h"
@@ -19,20 +18,48 @@ enum vs_layer vs_device_top_layer(const struct vs_device_state *device)
     return device->framework_seen ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
 }
 
-int64_t device_direct(const struct vs_device_state *device)
+/* What a framework holds of the memory that lost events took or gave back. */
+static int64_t lost_of_segments(const struct vs_device_state *device)
+{
+    return device->lost_count != 0 || device->lost_bytes != 0 ? device->unseen_reserved : 0;
+}
+
+/* Direct memory that lost events took or gave back. */
+static int64_t lost_direct(const struct vs_device_state *device)
+{
+    return device->lost_bytes - lost_of_segments(device);
+}
+
+/* What the device is taken to round on top of direct allocations, by the model of numbers.md. */
+static int64_t model_rounding(const struct vs_device_state *device)
 {
     int64_t packed = device->direct_small > 0 ? device->direct_small : 0;
-    return device->direct_large + (int64_t)vs_round_up((uint64_t)packed, VS_GRANULARITY) +
-           device->physical_bytes + device->own_pool_reserved + device->rounding;
+    int64_t rounded = device->direct_large +
+                      (int64_t)vs_round_up((uint64_t)packed, VS_GRANULARITY) -
+                      device->direct_asked + device->rounding;
+    if (device->lost_count == 0)
+        return rounded;
+    /* Some of what is counted live is gone, or more is live than is known: in proportion. */
+    int64_t live = device->asked_count + device->lost_count;
+    if (live <= 0 || device->asked_count <= 0)
+        return 0;
+    return (int64_t)((double)rounded * (double)live / (double)device->asked_count);
+}
+
+int64_t device_direct(const struct vs_device_state *device)
+{
+    return device->direct_asked + model_rounding(device) + device->physical_bytes +
+           device->own_pool_reserved + lost_direct(device);
 }
 
 /* All that this process holds on the device by calls that say so. */
 int64_t device_own(const struct vs_device_state *device)
 {
-    return device_direct(device) + device->segment_backed + device->pool_reserved;
+    return device_direct(device) + device->segment_backed + lost_of_segments(device) +
+           device->pool_reserved;
 }
 
-/* ---- contexts and other calls that cost memory ------------------------------------ */
+/* ---- calls that cost memory -------------------------------------------------------- */
 
 static int implicit_of(const struct vs_event *event)
 {
@@ -61,39 +88,6 @@ static int implicit_of(const struct vs_event *event)
     }
 }
 
-static void note_context(struct vs_state *state, struct vs_device_state *device,
-                         const struct vs_event *event)
-{
-    if (!device->context_seen) {
-        device->context_seen = true;
-        device->context_time_ns = state->now_ns;
-        device->context_label = event->label != 0 ? event->label : event->call;
-        device->context_site =
-            vs_state_site_of(state, event, event->device, VS_LAYER_DRIVER, false);
-    }
-    if (event->kind == VS_KIND_CONTEXT_RETAIN) {
-        device->primary_retains++;
-        device->primary_context = event->context;
-    }
-}
-
-static void note_context_end(struct vs_state *state, struct vs_device_state *device,
-                             const struct vs_event *event)
-{
-    uint64_t context = event->context;
-    if (event->kind == VS_KIND_CONTEXT_RESET) {
-        memory_drop(state, 0, event->device);
-        return;
-    }
-    if (event->kind == VS_KIND_CONTEXT_RELEASE) {
-        if (device->primary_retains == 0 || --device->primary_retains > 0)
-            return;
-        context = device->primary_context;
-    }
-    if (context != 0)
-        memory_drop(state, context, event->device);
-}
-
 static void note_other_process(struct vs_state *state, const struct vs_event *event)
 {
     struct vs_device_state *device = state_device(state, event->device);
@@ -113,7 +107,7 @@ static void note_other_process(struct vs_state *state, const struct vs_event *ev
         vs_sizes_remove(&device->others, event->handle);
 }
 
-void device_note(struct vs_state *state, const struct vs_event *event)
+void device_note(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
 {
     if (event->kind == VS_KIND_OTHER_PROCESS) {
         note_other_process(state, event);
@@ -132,83 +126,8 @@ void device_note(struct vs_state *state, const struct vs_event *event)
     if (device == NULL)
         return;
     device->implicit_pending |= 1U << implicit;
-    if (event->kind == VS_KIND_CONTEXT_CREATE || event->kind == VS_KIND_CONTEXT_RETAIN)
-        note_context(state, device, event);
-    else if (implicit == VS_IMPLICIT_CONTEXT)
-        note_context_end(state, device, event);
-}
-
-/* ---- measurements -------------------------------------------------------------------- */
-
-static void add_implicit(struct vs_device_state *device, enum vs_implicit which, int64_t bytes)
-{
-    device->implicit_bytes[which] += bytes;
-    if (device->implicit_bytes[which] < 0)
-        device->implicit_bytes[which] = 0; /* the rest shows as unexplained */
-}
-
-static void add_uncertainty(struct vs_device_state *device, int64_t bytes)
-{
-    device->implicit_uncertainty += bytes < 0 ? -bytes : bytes;
-}
-
-/* Everything used at the first look that nobody is known to hold came with the context. */
-static void first_measurement(struct vs_device_state *device, int64_t used)
-{
-    int64_t rest = used - device_own(device) - device->other_bytes;
-    if (rest <= 0)
-        return;
-    add_implicit(device, VS_IMPLICIT_CONTEXT, rest);
-    if (!device->others_known)
-        add_uncertainty(device, rest);
-}
-
-/* `residual`: what was measured beyond what was known to move since the last measurement. */
-static void explain(struct vs_state *state, struct vs_device_state *device, int64_t residual)
-{
-    unsigned pending = device->implicit_pending;
-    int64_t others_moved = device->other_bytes - device->base_others;
-    if (residual == 0)
-        return;
-    if (pending != 0) {
-        bool single = (pending & (pending - 1)) == 0;
-        add_implicit(device, single ? (enum vs_implicit)__builtin_ctz(pending) : VS_IMPLICIT_OTHER,
-                     residual);
-        add_uncertainty(device, single ? others_moved : residual);
-        return;
-    }
-    int64_t magnitude = residual < 0 ? -residual : residual;
-    if (device->direct_changes > 0 &&
-        magnitude <= (int64_t)VS_GRANULARITY * (int64_t)device->direct_changes)
-        device->rounding += residual;
-    else if (residual < 0)
-        pool_shrink(state, device->device, magnitude);
-}
-
-void device_measure(struct vs_state *state, const struct vs_event *event)
-{
-    struct vs_device_state *device = state_device(state, event->device);
-    if (device == NULL)
-        return;
-    bool says_total = event->kind == VS_KIND_SAMPLE || event->kind == VS_KIND_MEM_INFO;
-    if (says_total && event->size != 0)
-        device->total_bytes = event->size;
-    device->last_free_bytes = event->free_bytes;
-    if (event->free_bytes > device->total_bytes || device->total_bytes > INT64_MAX)
-        return;
-    int64_t used = (int64_t)(device->total_bytes - event->free_bytes);
-    if (!device->measured)
-        first_measurement(device, used);
-    else
-        explain(state, device,
-                used - (device->base_used + device_own(device) - device->base_own +
-                        device->other_bytes - device->base_others));
-    device->measured = true;
-    device->base_used = used;
-    device->base_own = device_own(device);
-    device->base_others = device->other_bytes;
-    device->implicit_pending = 0;
-    device->direct_changes = 0;
+    if (implicit == VS_IMPLICIT_CONTEXT)
+        context_event(state, device, event, undo);
 }
 
 /* ---- after every event ------------------------------------------------------------------ */
@@ -293,7 +212,8 @@ static void direct_bands(const struct vs_device_state *device, struct vs_bands *
             add_band_owner(bands, (uint16_t)owner, device->owner_bytes[owner]);
     }
     bands->direct = device_direct(device);
-    bands->rounding = bands->direct - named;
+    bands->lost = lost_direct(device);
+    bands->rounding = bands->direct - named - bands->lost;
     if (!device->framework_seen && device->segment_backed != 0) {
         /* A caching library that reports no blocks: its memory is a program's like any other. */
         bands->direct += device->segment_backed;
@@ -307,7 +227,7 @@ static void framework_bands(const struct vs_device_state *device, struct vs_band
         return;
     bands->reserved = vs_device_reserved(device);
     bands->backed = device->segment_backed + device->pool_reserved;
-    if (device->unseen_reserved > 0)
+    if (device->unseen_reserved > 0 || lost_of_segments(device) != 0)
         bands->backed += device->unseen_reserved;
     bands->unbacked = bands->reserved - bands->backed;
     bands->allocated = device->layers[VS_LAYER_FRAMEWORK].live_bytes;

@@ -23,18 +23,51 @@ struct vs_undo_range {
     struct vs_physical physical; /* of a mapping */
 };
 
+/* What ends with a context: its allocations, or (context 0) all of its device. */
+struct vs_ending {
+    uint64_t context;
+    int8_t device;
+    bool pools; /* the device's primary context: stream-ordered memory goes, too */
+};
+
+struct vs_undo_dropped {
+    struct vs_allocations *map; /* NULL: a pool, and `size` what it had reserved */
+    uint64_t key;
+    struct vs_allocation allocation;
+};
+
+/* What a device's state was before a context of it ended. */
+struct vs_undo_context {
+    uint64_t context;
+    uint64_t measured_ns;
+    uint32_t primary_retains;
+    int64_t implicit_bytes[VS_IMPLICITS];
+    int64_t implicit_uncertainty, rounding;
+    int64_t removed; /* implicit bytes that went */
+};
+
 /* A free told before the call, with what is needed to take it back. */
 struct vs_undo {
     uint64_t sequence; /* 0: unused */
     struct vs_event event;
-    enum { VS_UNDO_NOTHING, VS_UNDO_ALLOCATION, VS_UNDO_HANDLE, VS_UNDO_RANGES } what;
-    bool unknown;  /* it freed something nobody knew */
+    enum {
+        VS_UNDO_NOTHING,
+        VS_UNDO_ALLOCATION,
+        VS_UNDO_HANDLE,
+        VS_UNDO_RANGES,
+        VS_UNDO_CONTEXT
+    } what;
+    bool unknown;                   /* it freed something nobody knew */
+    int64_t lost_bytes, lost_count; /* counted as lost because of it */
     bool repeated; /* the call beneath it told the same free by itself */
     struct vs_allocation allocation;
     uint32_t handle_object;       /* index of the physical memory + 1 */
     struct vs_physical physical;  /* as it was */
     struct vs_undo_range *ranges; /* owned */
     size_t range_count;
+    struct vs_undo_dropped *dropped; /* owned */
+    size_t dropped_count, dropped_room;
+    struct vs_undo_context context;
 };
 
 /* state.c */
@@ -62,8 +95,11 @@ void memory_external_map(struct vs_state *state, const struct vs_event *event);
 void memory_array(struct vs_state *state, const struct vs_event *event);
 void memory_array_free(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
 void memory_restore(struct vs_state *state, const struct vs_undo *undo);
-/* Everything of a context, or (context 0) of a device, is gone. */
-void memory_drop(struct vs_state *state, uint64_t context, int device);
+void memory_drop(struct vs_state *state, const struct vs_ending *ending, struct vs_undo *undo);
+void memory_restore_dropped(struct vs_state *state, const struct vs_undo *undo);
+/* A LOSS record: what it took or gave back counts, whose it was is not known. */
+void memory_loss(struct vs_state *state, struct vs_device_state *device,
+                 const struct vs_event *event);
 /* Counts an allocation in (+1) or out (-1) of the totals. */
 void memory_count(struct vs_state *state, const struct vs_allocation *allocation, int sign);
 /* A direct allocation turns out to be a segment. `counted`: bytes the framework reserved for it. */
@@ -77,6 +113,12 @@ void vmm_restore(struct vs_state *state, const struct vs_undo *undo);
 bool vmm_promote(struct vs_state *state, struct vs_device_state *device, uint64_t address,
                  int64_t missing);
 void vmm_drop_segment(struct vs_state *state, struct vs_range *segment);
+/*
+ * Drops segments under which an allocator of its own has unmapped everything,
+ * at most `bytes` of them. Returns the bytes dropped.
+ */
+int64_t vmm_drop_unmapped(struct vs_state *state, const struct vs_device_state *device,
+                          int64_t bytes);
 
 /* state_pool.c */
 void pool_alloc(struct vs_state *state, const struct vs_event *event);
@@ -84,6 +126,9 @@ void pool_count(struct vs_state *state, const struct vs_allocation *allocation, 
 void pool_report(struct vs_state *state, const struct vs_event *event, uint64_t handle);
 void pool_create(struct vs_state *state, const struct vs_event *event);
 void pool_destroy(struct vs_state *state, const struct vs_event *event);
+/* The device's pools keep nothing any more. */
+void pool_drop(struct vs_state *state, int8_t device, struct vs_undo *undo);
+void pool_restore(struct vs_state *state, uint64_t key, int64_t reserved);
 /* Unused reserve of pools outside of the framework went back to the device. */
 void pool_shrink(struct vs_state *state, int8_t device, int64_t bytes);
 
@@ -92,17 +137,36 @@ void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *ev
 void framework_free(struct vs_state *state, const struct vs_sequenced_event *event);
 
 /* state_device.c */
-void device_note(struct vs_state *state, const struct vs_event *event);
-void device_measure(struct vs_state *state, const struct vs_event *event);
+void device_note(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
 int64_t device_direct(const struct vs_device_state *device);
 void device_settle(struct vs_state *state, struct vs_device_state *device);
 int64_t device_own(const struct vs_device_state *device);
+
+/* state_measure.c */
+void measure_event(struct vs_state *state, const struct vs_sequenced_event *event);
+/*
+ * A call that had returned before the latest measurement began, and was told
+ * after it: the figure has it. `own` is what the process held before the event.
+ */
+bool measure_has_seen(const struct vs_device_state *device, const struct vs_event *event);
+void measure_told_late(struct vs_state *state, struct vs_device_state *device, int64_t own,
+                       uint32_t thread);
+/* Before anything else is made of the event: what it says about calls under way. */
+void measure_calls(struct vs_state *state, const struct vs_sequenced_event *event);
+
+/* state_context.c */
+void context_event(struct vs_state *state, struct vs_device_state *device,
+                   const struct vs_event *event, struct vs_undo *undo);
+void context_restore(struct vs_state *state, const struct vs_undo *undo);
 
 /* state_undo.c */
 struct vs_undo *undo_begin(struct vs_state *state, const struct vs_sequenced_event *event);
 void undo_take(struct vs_state *state, const struct vs_sequenced_event *event);
 /* A free of what an announced free took already, told again by the call beneath it. */
 bool undo_repeats(struct vs_state *state, uint64_t address);
+/* Something that went with its context. False without memory. */
+bool undo_keep_dropped(struct vs_undo *undo, struct vs_allocations *map, uint64_t key,
+                       const struct vs_allocation *allocation);
 void undo_release(struct vs_state *state);
 
 #endif

@@ -13,6 +13,7 @@ static void count_direct(struct vs_state *state, struct vs_device_state *device,
 {
     uint64_t size = allocation->size;
     state_owner_add(state, device, allocation->owner, sign * (int64_t)size);
+    device->direct_asked += sign * (int64_t)size;
     if (size < VS_SMALL_ALLOCATION)
         device->direct_small += sign * (int64_t)vs_round_up(size, VS_SMALL_ALIGNMENT);
     else
@@ -32,6 +33,7 @@ void memory_count(struct vs_state *state, const struct vs_allocation *allocation
     if (device == NULL)
         return;
     int64_t bytes = (int64_t)allocation->size;
+    device->asked_count += allocation->type == VS_ALLOCATION_DIRECT ? sign : 0;
     switch (allocation->type) {
     case VS_ALLOCATION_DIRECT:
     case VS_ALLOCATION_ARRAY:
@@ -95,6 +97,52 @@ void memory_promote(struct vs_state *state, uint64_t address, struct vs_allocati
     add_segment(state, device, address, allocation, counted);
 }
 
+/* ---- losses --------------------------------------------------------------------------- */
+
+static void count_lost(struct vs_state *state, struct vs_device_state *device, int64_t bytes,
+                       int64_t count)
+{
+    device->lost_bytes += bytes;
+    device->lost_count += count;
+    state_move(state,
+               state_special_site(state, device->device, VS_LAYER_DRIVER, VS_SITE_UNCERTAIN), bytes,
+               0);
+}
+
+/*
+ * Something live was freed by an event that was lost, or came from one. The
+ * LOSS record may come later than what shows it.
+ */
+static void note_lost(struct vs_state *state, int device_id, int64_t bytes, int64_t count)
+{
+    if (bytes == 0 && count == 0)
+        return;
+    struct vs_device_state *device = state_device(state, device_id);
+    if (device == NULL)
+        return;
+    if (device->losses != 0) {
+        count_lost(state, device, bytes, count);
+    } else {
+        device->held_bytes += bytes;
+        device->held_count += count;
+    }
+}
+
+void memory_loss(struct vs_state *state, struct vs_device_state *device,
+                 const struct vs_event *event)
+{
+    if (device->held_count != 0 || device->held_bytes != 0) {
+        count_lost(state, device, device->held_bytes, device->held_count);
+        device->held_bytes = device->held_count = 0;
+    }
+    if (event->size > INT64_MAX || event->extra[0] > INT64_MAX)
+        return;
+    if (event->label == VS_KIND_ALLOC)
+        count_lost(state, device, (int64_t)event->size, (int64_t)event->extra[0]);
+    else if (event->label == VS_KIND_FREE)
+        count_lost(state, device, -(int64_t)event->size, -(int64_t)event->extra[0]);
+}
+
 /* Takes an allocation out of a map and of the totals. */
 static void forget(struct vs_state *state, struct vs_allocations *map, uint64_t key,
                    const struct vs_allocation *known)
@@ -113,6 +161,8 @@ static void remember_in(struct vs_state *state, struct vs_allocations *map, uint
     if (slot != NULL) {
         /* Its free was not seen, or was told later than this: the order is repaired. */
         state->counts.alloc_on_live++;
+        if (slot->type == VS_ALLOCATION_DIRECT)
+            note_lost(state, slot->device, (int64_t)slot->size, 1);
         forget(state, map, key, slot);
     }
     slot = vs_allocations_put(map, key);
@@ -207,8 +257,35 @@ void memory_array(struct vs_state *state, const struct vs_event *event)
 
 /* ---- frees ------------------------------------------------------------------------ */
 
+/*
+ * After losses a free says how much it frees: what nobody knew, or not what was
+ * known at the address, for its free and another allocation were lost.
+ */
+static void check_freed(struct vs_state *state, const struct vs_event *event, uint64_t known,
+                        struct vs_undo *undo)
+{
+    if (event->kind != VS_KIND_FREE || event->size == 0 || event->size > INT64_MAX ||
+        vs_round_up(event->size, VS_SMALL_ALIGNMENT) == vs_round_up(known, VS_SMALL_ALIGNMENT))
+        return;
+    int64_t bytes = (int64_t)known - (int64_t)event->size, count = known == 0 ? -1 : 0;
+    note_lost(state, event->device, bytes, count);
+    if (undo != NULL) {
+        undo->lost_bytes = bytes;
+        undo->lost_count = count;
+    }
+}
+
+static void free_unknown(struct vs_state *state, const struct vs_event *event,
+                         struct vs_undo *undo)
+{
+    state->counts.frees_unknown++;
+    check_freed(state, event, 0, undo);
+    if (undo != NULL)
+        undo->unknown = true;
+}
+
 static void free_in(struct vs_state *state, struct vs_allocations *map, uint64_t key,
-                    struct vs_undo *undo)
+                    const struct vs_event *event, struct vs_undo *undo)
 {
     if (key == 0)
         return;
@@ -217,17 +294,16 @@ static void free_in(struct vs_state *state, struct vs_allocations *map, uint64_t
     if (known == NULL) {
         if (map == &state->allocations && vs_sizes_get(&state->graph_addresses, key) != NULL)
             return;
-        if (undo_repeats(state, key))
-            return;
-        state->counts.frees_unknown++;
-        if (undo != NULL)
-            undo->unknown = true;
+        if (!undo_repeats(state, key))
+            free_unknown(state, event, undo);
         return;
     }
     if (undo != NULL) {
         undo->what = VS_UNDO_ALLOCATION;
         undo->allocation = *known;
     }
+    if (known->type == VS_ALLOCATION_DIRECT)
+        check_freed(state, event, known->size, undo);
     if (known->type == VS_ALLOCATION_IPC && known->granted > 1)
         known->granted--;
     else
@@ -238,17 +314,17 @@ void memory_free(struct vs_state *state, const struct vs_event *event, struct vs
 {
     if (event->flags & VS_EVENT_CAPTURING)
         return;
-    free_in(state, &state->allocations, event->address, undo);
+    free_in(state, &state->allocations, event->address, event, undo);
 }
 
 void memory_host_free(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
 {
-    free_in(state, &state->hosts, event->address, undo);
+    free_in(state, &state->hosts, event->address, event, undo);
 }
 
 void memory_array_free(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
 {
-    free_in(state, &state->arrays, event->handle, undo);
+    free_in(state, &state->arrays, event->handle, event, undo);
 }
 
 void memory_restore(struct vs_state *state, const struct vs_undo *undo)
@@ -256,6 +332,11 @@ void memory_restore(struct vs_state *state, const struct vs_undo *undo)
     const struct vs_event *event = &undo->event;
     struct vs_allocations *map = &state->allocations;
     uint64_t key = event->address;
+    note_lost(state, event->device, -undo->lost_bytes, -undo->lost_count);
+    if (undo->unknown) {
+        state->counts.frees_unknown--;
+        return;
+    }
     if (event->kind == VS_KIND_HOST_FREE || event->kind == VS_KIND_HOST_UNREGISTER)
         map = &state->hosts;
     else if (event->kind == VS_KIND_ARRAY_DESTROY) {
@@ -271,15 +352,16 @@ void memory_restore(struct vs_state *state, const struct vs_undo *undo)
 
 /* ---- the end of a context ------------------------------------------------------------ */
 
-static bool goes_with(const struct vs_allocation *allocation, uint64_t context, int device)
+static bool goes_with(const struct vs_allocation *allocation, const struct vs_ending *ending)
 {
     if (allocation->type == VS_ALLOCATION_POOL)
-        return false; /* pools belong to the device */
-    return context != 0 ? allocation->context == context : allocation->device == device;
+        return ending->pools && allocation->device == ending->device;
+    return ending->context != 0 ? allocation->context == ending->context
+                                : allocation->device == ending->device;
 }
 
-static void drop_in(struct vs_state *state, struct vs_allocations *map, uint64_t context,
-                    int device)
+static void drop_in(struct vs_state *state, struct vs_allocations *map,
+                    const struct vs_ending *ending, struct vs_undo *undo)
 {
     uint64_t *keys = malloc((map->count + 1) * sizeof(*keys));
     if (keys == NULL) {
@@ -290,16 +372,31 @@ static void drop_in(struct vs_state *state, struct vs_allocations *map, uint64_t
     uint64_t key;
     const struct vs_allocation *at;
     while ((at = vs_allocations_next(map, &index, &key)) != NULL)
-        if (goes_with(at, context, device))
+        if (goes_with(at, ending))
             keys[count++] = key;
-    for (size_t i = 0; i < count; i++)
-        forget(state, map, keys[i], vs_allocations_get(map, keys[i]));
+    for (size_t i = 0; i < count; i++) {
+        at = vs_allocations_get(map, keys[i]);
+        if (undo != NULL && !undo_keep_dropped(undo, map, keys[i], at))
+            state_fail(state);
+        forget(state, map, keys[i], at);
+    }
     free(keys);
 }
 
-void memory_drop(struct vs_state *state, uint64_t context, int device)
+void memory_drop(struct vs_state *state, const struct vs_ending *ending, struct vs_undo *undo)
 {
-    drop_in(state, &state->allocations, context, device);
-    drop_in(state, &state->hosts, context, device);
-    drop_in(state, &state->arrays, context, device);
+    drop_in(state, &state->allocations, ending, undo);
+    drop_in(state, &state->hosts, ending, undo);
+    drop_in(state, &state->arrays, ending, undo);
+}
+
+void memory_restore_dropped(struct vs_state *state, const struct vs_undo *undo)
+{
+    for (size_t i = 0; i < undo->dropped_count; i++) {
+        const struct vs_undo_dropped *dropped = &undo->dropped[i];
+        if (dropped->map == NULL)
+            pool_restore(state, dropped->key, (int64_t)dropped->allocation.size);
+        else if (vs_allocations_get(dropped->map, dropped->key) == NULL)
+            remember_in(state, dropped->map, dropped->key, &dropped->allocation);
+    }
 }

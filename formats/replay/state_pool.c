@@ -75,18 +75,28 @@ static struct vs_pool *pool_at(struct vs_state *state, const struct vs_event *ev
     return added;
 }
 
+/* What the calls do not account for, so that the pool's use is the driver's figure. */
+static void correct_used(struct vs_state *state, struct vs_pool *pool, int64_t change)
+{
+    enum vs_layer layer = pool->framework ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
+    add_used(state, pool, change);
+    state_move(state, state_special_site(state, pool->device, layer, VS_SITE_UNCERTAIN), change, 0);
+}
+
+/* The figures were asked for before the latest ones, by a thread that told of it later. */
+static bool is_stale(const struct vs_pool *pool, const struct vs_event *event)
+{
+    return event->time_ns < pool->reported_ns;
+}
+
 /* Takes over the driver's figures after a call on the pool. */
 static void take_report(struct vs_state *state, struct vs_pool *pool, const struct vs_event *event)
 {
-    if (is_known(event->extra[1]) && (int64_t)event->extra[1] != pool->used) {
-        int64_t change = (int64_t)event->extra[1] - pool->used;
-        enum vs_layer layer = pool->framework ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
-        add_used(state, pool, change);
-        state_move(state, state_special_site(state, pool->device, layer, VS_SITE_UNCERTAIN), change,
-                   0);
-    }
+    if (is_known(event->extra[1]) && (int64_t)event->extra[1] != pool->used)
+        correct_used(state, pool, (int64_t)event->extra[1] - pool->used);
     if (is_known(event->extra[0])) {
         pool->reserved_known = true;
+        pool->reported_ns = event->time_ns;
         set_reserved(state, pool, (int64_t)event->extra[0]);
     } else {
         int64_t least =
@@ -99,14 +109,15 @@ static void take_report(struct vs_state *state, struct vs_pool *pool, const stru
 void pool_report(struct vs_state *state, const struct vs_event *event, uint64_t handle)
 {
     struct vs_pool *pool = vs_pools_get(&state->pools, pool_key(handle, event->device));
-    if (pool != NULL && (event->extra[0] != 0 || event->extra[1] != 0 || pool->used == 0))
+    if (pool != NULL && !is_stale(pool, event) &&
+        (event->extra[0] != 0 || event->extra[1] != 0 || pool->used == 0))
         take_report(state, pool, event);
 }
 
 /* What the pool counts for a request: its own figure where the difference can be nothing else. */
 static uint64_t granted_bytes(const struct vs_pool *pool, const struct vs_event *event)
 {
-    if (!is_known(event->extra[1]))
+    if (!is_known(event->extra[1]) || is_stale(pool, event))
         return event->size;
     int64_t more = (int64_t)event->extra[1] - pool->used;
     if (more >= (int64_t)event->size && (uint64_t)more - event->size < VS_GRANULARITY)
@@ -144,7 +155,10 @@ void pool_alloc(struct vs_state *state, const struct vs_event *event)
                                        .type = VS_ALLOCATION_POOL};
     allocation.site = vs_state_site_of(state, event, event->device, layer, false);
     memory_remember(state, event->address, &allocation);
-    take_report(state, pool, event);
+    if (is_stale(pool, event)) /* the latest figures have this allocation in them */
+        correct_used(state, pool, -(int64_t)allocation.granted);
+    else
+        take_report(state, pool, event);
 }
 
 void pool_count(struct vs_state *state, const struct vs_allocation *allocation, int sign)
@@ -183,4 +197,26 @@ void pool_shrink(struct vs_state *state, int8_t device, int64_t bytes)
         set_reserved(state, pool, pool->reserved - given);
         bytes -= given;
     }
+}
+
+void pool_drop(struct vs_state *state, int8_t device, struct vs_undo *undo)
+{
+    size_t index = 0;
+    uint64_t key;
+    struct vs_pool *pool;
+    while ((pool = vs_pools_next(&state->pools, &index, &key)) != NULL) {
+        if (pool->device != device || pool->reserved == 0)
+            continue;
+        struct vs_allocation reserve = {.size = (uint64_t)pool->reserved};
+        if (undo != NULL && !undo_keep_dropped(undo, NULL, key, &reserve))
+            state_fail(state);
+        set_reserved(state, pool, 0);
+    }
+}
+
+void pool_restore(struct vs_state *state, uint64_t key, int64_t reserved)
+{
+    struct vs_pool *pool = vs_pools_get(&state->pools, key);
+    if (pool != NULL)
+        set_reserved(state, pool, reserved);
 }

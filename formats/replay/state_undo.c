@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "grow.h"
 #include "state_internal.h"
 
 /* CUDA_ERROR_DEINITIALIZED and cudaErrorCudartUnloading: the driver has shut down. */
@@ -22,6 +23,7 @@ struct vs_undo *undo_begin(struct vs_state *state, const struct vs_sequenced_eve
     struct vs_undo *undo = &state->undos[state->undo_next];
     state->undo_next = (state->undo_next + 1) % VS_UNDO_KEPT;
     free(undo->ranges);
+    free(undo->dropped);
     *undo = (struct vs_undo){.sequence = event->sequence, .event = event->event};
     return undo;
 }
@@ -38,13 +40,6 @@ static struct vs_undo *find(struct vs_state *state, uint64_t sequence)
     return NULL;
 }
 
-static void restore_context(struct vs_state *state, const struct vs_event *event)
-{
-    struct vs_device_state *device = vs_state_device(state, event->device);
-    if (device != NULL && event->kind == VS_KIND_CONTEXT_RELEASE)
-        device->primary_retains++;
-}
-
 static void restore(struct vs_state *state, struct vs_undo *undo)
 {
     if (undo->unknown && undo->event.kind == VS_KIND_PHYS_RELEASE)
@@ -52,12 +47,12 @@ static void restore(struct vs_state *state, struct vs_undo *undo)
     else if (undo->unknown &&
              (undo->event.kind == VS_KIND_UNMAP || undo->event.kind == VS_KIND_UNRESERVE))
         state->counts.ranges_unknown--;
-    else if (undo->unknown)
-        state->counts.frees_unknown--;
-    if (undo->what == VS_UNDO_ALLOCATION && !undo->repeated)
+    else if (undo->unknown || (undo->what == VS_UNDO_ALLOCATION && !undo->repeated))
         memory_restore(state, undo);
-    else if (undo->what == VS_UNDO_HANDLE || undo->what == VS_UNDO_RANGES)
+    if (undo->what == VS_UNDO_HANDLE || undo->what == VS_UNDO_RANGES)
         vmm_restore(state, undo);
+    else if (undo->what == VS_UNDO_CONTEXT)
+        context_restore(state, undo);
 }
 
 bool undo_repeats(struct vs_state *state, uint64_t address)
@@ -89,14 +84,26 @@ void undo_take(struct vs_state *state, const struct vs_sequenced_event *event)
     if (event->event.result != 0)
         state->counts.undone++; /* else the call beneath is the event */
     restore(state, undo);
-    restore_context(state, &undo->event);
     undo->what = VS_UNDO_NOTHING;
     undo->unknown = false;
 }
 
+bool undo_keep_dropped(struct vs_undo *undo, struct vs_allocations *map, uint64_t key,
+                       const struct vs_allocation *allocation)
+{
+    if (!vs_grow(&undo->dropped, &undo->dropped_room, undo->dropped_count + 1,
+                 sizeof(*undo->dropped)))
+        return false;
+    undo->dropped[undo->dropped_count++] =
+        (struct vs_undo_dropped){.map = map, .key = key, .allocation = *allocation};
+    return true;
+}
+
 void undo_release(struct vs_state *state)
 {
-    for (size_t i = 0; state->undos != NULL && i < VS_UNDO_KEPT; i++)
+    for (size_t i = 0; state->undos != NULL && i < VS_UNDO_KEPT; i++) {
         free(state->undos[i].ranges);
+        free(state->undos[i].dropped);
+    }
     free(state->undos);
 }

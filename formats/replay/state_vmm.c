@@ -424,8 +424,35 @@ static void unreserve(struct vs_state *state, const struct vs_event *event, stru
     vs_ranges_remove(&state->reservations, range);
 }
 
-/* ---- promotion
- * ----------------------------------------------------------------------------------- */
+static bool has_blocks(const struct vs_state *state, const struct vs_range *segment)
+{
+    size_t index = 0;
+    uint64_t address;
+    while (vs_blocks_next(&state->blocks, &index, &address) != NULL)
+        if (address - segment->start < segment->size)
+            return true;
+    return false;
+}
+
+int64_t vmm_drop_unmapped(struct vs_state *state, const struct vs_device_state *device,
+                          int64_t bytes)
+{
+    int64_t dropped = 0;
+    struct vs_range *segment = vs_ranges_from(&state->segments, 0);
+    while (segment != NULL && dropped < bytes) {
+        uint64_t next = segment->start + segment->size;
+        if (segment->kind == VS_SEGMENT_RESERVED && segment->device == device->device &&
+            segment->backed == 0 && (int64_t)segment->bytes <= bytes - dropped &&
+            !has_blocks(state, segment)) {
+            dropped += (int64_t)segment->bytes;
+            vmm_drop_segment(state, segment);
+        }
+        segment = vs_ranges_from(&state->segments, next);
+    }
+    return dropped;
+}
+
+/* ---- promotion ---------------------------------------------------------------------------- */
 
 bool vmm_promote(struct vs_state *state, struct vs_device_state *device, uint64_t address,
                  int64_t missing)
@@ -459,8 +486,7 @@ bool vmm_promote(struct vs_state *state, struct vs_device_state *device, uint64_
     return segment != NULL;
 }
 
-/* ---- entry points
- * ---------------------------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------------------------- */
 
 void vmm_event(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
 {

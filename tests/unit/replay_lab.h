@@ -173,7 +173,7 @@ static inline int64_t lab_owned(const struct lab *lab, const char *name)
 static inline void lab_check_identities(const struct lab *lab)
 {
     struct vs_bands bands = lab_bands(lab);
-    int64_t owners = bands.rounding + bands.more_owners, implicit = 0;
+    int64_t owners = bands.rounding + bands.lost + bands.more_owners, implicit = 0;
     for (size_t i = 0; i < bands.owners; i++)
         owners += bands.by_owner[i].bytes;
     for (int i = 0; i < VS_IMPLICITS; i++)
