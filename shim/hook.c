@@ -80,6 +80,7 @@ static const uint8_t traits[VS_RING_LOSS_KINDS] = {
     [VS_KIND_EVENT_DESTROY] = TRAIT_INTENT,
     [VS_KIND_GRAPH_INSTANTIATE] = MEASURED,
     [VS_KIND_GRAPH_LAUNCH] = TRAIT_SAMPLE_AFTER,
+    [VS_KIND_GRAPH_UPLOAD] = TRAIT_SAMPLE_AFTER,
     [VS_KIND_GRAPH_EXEC_DESTROY] = TRAIT_INTENT | MEASURED,
     [VS_KIND_GRAPH_DESTROY] = TRAIT_INTENT,
     [VS_KIND_DEVICE_SET] = TRAIT_SAMPLE_APART,                     /* may make a context */
@@ -308,7 +309,8 @@ static void announce(struct hook_call *call)
     }
     event->time_ns = call->start_ns;
     event->flags |= VS_EVENT_INTENT | (at_driver_level(call) ? 0U : VS_EVENT_RUNTIME);
-    call->intent = shim_emit(event);
+    call->intent =
+        event->kind == VS_KIND_FREE ? shim_emit_free(event, devices_size_of) : shim_emit(event);
     call->intent_wanted = true;
     hook_thread.pending_kind = event->kind;
     hook_thread.pending_key = call->key;
@@ -317,7 +319,6 @@ static void announce(struct hook_call *call)
 void hook_before(struct hook_call *call)
 {
     int saved_errno = errno;
-    call->start_ns = shim_now_ns();
     if (!call->skip) {
         call->key = key_of_call(call);
         identify(call);
@@ -326,10 +327,10 @@ void hook_before(struct hook_call *call)
             on_current_device(call)) {
             devices_sample_apart(&call->event);
         }
+        call->start_ns = shim_now_ns();
         if (has(call->event.kind, TRAIT_INTENT)) {
             announce(call);
         }
-        call->start_ns = shim_now_ns();
     }
     errno = saved_errno;
 }
@@ -379,9 +380,12 @@ static void record(struct hook_call *call)
         event->context = 0;
         identify(call); /* the call itself may have made a context current */
     }
-    devices_complete(event, has(event->kind, TRAIT_SAMPLE_AFTER));
+    bool apart = devices_complete(event, has(event->kind, TRAIT_SAMPLE_AFTER));
     event->flags |= at_driver_level(call) ? 0U : VS_EVENT_RUNTIME;
     shim_emit(event);
+    if (apart) {
+        devices_sample_apart(event);
+    }
 }
 
 /* Succeeded and changed nothing that anybody asks about: a device chosen again. */
@@ -427,9 +431,9 @@ static void leave(struct hook_call *call)
 int hook_after(struct hook_call *call, int result)
 {
     int saved_errno = errno;
-    uint64_t end_ns = shim_now_ns();
     call->event.result = result;
     if (!call->skip && shim_recording()) {
+        uint64_t end_ns = shim_now_ns();
         devices_after(&call->event);
         if (!call->passed_on) {
             conclude(call, end_ns);
