@@ -22,7 +22,7 @@ function(vs_find_cuda_headers result)
       COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/scripts/cuda-headers"
               "${CMAKE_BINARY_DIR}/cuda-headers"
       OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
-    set(origin "PyPI packages nvidia-cuda-runtime, nvidia-cuda-crt")
+    set(origin "PyPI packages, see packages.txt there")
     if(failed)
       message(FATAL_ERROR "no CUDA headers: install a CUDA toolkit, or python3-venv and a network")
     endif()
