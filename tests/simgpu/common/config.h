@@ -25,13 +25,13 @@ struct simgpu_other {
 
 struct simgpu_config {
     unsigned device_count;
-    uint64_t memory_bytes;     /* per device */
-    uint64_t context_bytes;    /* per process and device, on first use */
-    uint64_t module_bytes;     /* per loaded module */
-    uint64_t graph_node_bytes; /* per node of an instantiated graph */
-    uint64_t stream_bytes;     /* per created stream */
+    uint64_t memory_bytes;        /* per device */
+    uint64_t context_bytes;       /* per process and device, on first use */
+    uint64_t module_bytes;        /* per loaded module */
+    uint64_t graph_node_bytes;    /* per node of an instantiated graph */
+    uint64_t stream_bytes;        /* per created stream */
     uint64_t address_space_bytes; /* limit of all address reservations; 0 = none */
-    uint64_t start_ns;         /* CLOCK_REALTIME at scripts/simgpu's start; 0 = first use */
+    uint64_t start_ns;            /* CLOCK_REALTIME at scripts/simgpu's start; 0 = first use */
     int driver_version;
     bool integrated;
     unsigned other_count;

@@ -88,8 +88,9 @@ static void add_fail(char *item, const char *prefix, simgpu_error_number number)
     if (!is_ours(call, prefix))
         return;
     if (!when || !rest || parse_when(when, rule) || (rule->error = number(rest)) <= 0) {
-        fprintf(stderr, "simgpu: failure of '%s' is not CALL:WHEN:ERROR with WHEN = n, every/n, "
-                        "from-n or above=SIZE and ERROR a CUDA error like out_of_memory\n",
+        fprintf(stderr,
+                "simgpu: failure of '%s' is not CALL:WHEN:ERROR with WHEN = n, every/n, "
+                "from-n or above=SIZE and ERROR a CUDA error like out_of_memory\n",
                 call);
         return;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Failures and delays that a test asks for: SIMGPU_FAIL ("CALL:WHEN:ERROR,…") and SIMGPU_DELAY
- * ("CALL:DURATION,…", "events:DURATION"). Calls are counted over one process. Used by the driver for
- * cu* names and by the runtime for cuda* names.
+ * ("CALL:DURATION,…", "events:DURATION"). Calls are counted over one process. Used by the driver
+ * for cu* names and by the runtime for cuda* names.
  */
 #ifndef SIMGPU_COMMON_INJECT_H
 #define SIMGPU_COMMON_INJECT_H

@@ -96,8 +96,8 @@ static int map_file(const char *path)
     bool fresh = fstat(fd, &status) == 0 && status.st_size < whole;
     if (fresh && ftruncate(fd, whole))
         error = -errno;
-    void *map = error ? MAP_FAILED
-                      : mmap(NULL, header_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *map =
+        error ? MAP_FAILED : mmap(NULL, header_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         error = error ? error : -errno;
     else if (fresh)
@@ -211,11 +211,14 @@ static void clear_slot(int slot)
     struct simgpu_process *process = &header->processes[slot];
     for (unsigned i = 0; i < header->export_end; i++) {
         struct simgpu_export *entry = &header->exports[i];
-        if (entry->id && entry->holders[slot / 64] >> (slot % 64) & 1) {
+        if (!entry->id)
+            continue;
+        if (entry->holders[slot / 64] >> (slot % 64) & 1)
             drop_holder(entry, slot);
-            if (!is_held(entry))
-                entry->id = 0;
-        }
+        if (entry->maker == slot)
+            entry->maker = -1;
+        if (entry->maker < 0 && !is_held(entry))
+            entry->id = 0;
     }
     for (unsigned device = 0; device < SIMGPU_MAX_DEVICES; device++)
         header->used_bytes[device] -= slot_bytes(process, device);
@@ -312,7 +315,8 @@ static uint64_t other_bytes(unsigned device)
     uint64_t bytes = 0;
     for (unsigned i = 0; i < config->other_count; i++) {
         const struct simgpu_other *other = &config->others[i];
-        if (other->device == (int)device && now_ns >= simgpu_view.header->start_ns + other->after_ns)
+        if (other->device == (int)device &&
+            now_ns >= simgpu_view.header->start_ns + other->after_ns)
             bytes += other->bytes;
     }
     return bytes;
@@ -402,13 +406,16 @@ uint64_t simgpu_state_publish(unsigned device, uint64_t offset, uint64_t bytes)
     struct simgpu_header *header = simgpu_view.header;
     uint64_t id = 0;
     simgpu_state_lock();
+    /* Entries that nobody holds are kept for descriptors under way, as long as there is room. */
+    bool is_full = header->export_end == SIMGPU_MAX_EXPORTS;
     for (unsigned i = 0; i < SIMGPU_MAX_EXPORTS; i++) {
         struct simgpu_export *entry = &header->exports[i];
-        if (entry->id)
+        if (entry->id && !(is_full && !is_held(entry)))
             continue;
         *entry = (struct simgpu_export){.offset = offset, .bytes = bytes};
         entry->device = (int32_t)device;
         entry->payer = simgpu_view.slot;
+        entry->maker = simgpu_view.slot;
         hold(entry);
         id = entry->id = ++header->generation;
         if (header->export_end <= i)
@@ -446,7 +453,11 @@ void simgpu_state_leave(uint64_t id)
 {
     simgpu_state_lock();
     struct simgpu_export *entry = find_export(id);
-    if (entry)
+    if (entry) {
         drop_holder(entry, simgpu_view.slot);
+        if (entry->maker < 0 && !is_held(entry))
+            entry->id =
+                0; /* while its maker lives, a descriptor under way may still bring it back */
+    }
     simgpu_state_unlock();
 }

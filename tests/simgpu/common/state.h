@@ -26,34 +26,34 @@
 #define SIMGPU_MAX_EXPORTS 8192
 
 /* What device memory is used for. "Packed" and "pool" count whole chunks. */
-#define SIMGPU_KINDS(X) \
-    X(CONTEXT, "context") \
-    X(LOCAL, "local_memory") \
-    X(MODULE, "module") \
-    X(GRAPH_NODE, "graph_node") \
-    X(STREAM, "stream") \
-    X(LINEAR, "linear") \
-    X(PACKED, "packed") \
-    X(MANAGED, "managed") \
-    X(ARRAY, "array") \
-    X(PHYSICAL, "physical") \
-    X(POOL, "pool") \
-    X(GRAPH_POOL, "graph_pool") \
-    X(HOST, "host") \
-    X(REGISTERED, "registered") \
-    X(POOL_BLOCK, "pool_block") \
+#define SIMGPU_KINDS(X)           \
+    X(CONTEXT, "context")         \
+    X(LOCAL, "local_memory")      \
+    X(MODULE, "module")           \
+    X(GRAPH_NODE, "graph_node")   \
+    X(STREAM, "stream")           \
+    X(LINEAR, "linear")           \
+    X(PACKED, "packed")           \
+    X(MANAGED, "managed")         \
+    X(ARRAY, "array")             \
+    X(PHYSICAL, "physical")       \
+    X(POOL, "pool")               \
+    X(GRAPH_POOL, "graph_pool")   \
+    X(HOST, "host")               \
+    X(REGISTERED, "registered")   \
+    X(POOL_BLOCK, "pool_block")   \
     X(GRAPH_BLOCK, "graph_block") \
     X(RESERVATION, "reservation") \
-    X(MAPPING, "mapping") \
-    X(IMPORT, "import") \
-    X(EXTERNAL, "external") \
+    X(MAPPING, "mapping")         \
+    X(IMPORT, "import")           \
+    X(EXTERNAL, "external")       \
     X(MULTICAST, "multicast")
 
 enum simgpu_kind {
 #define X(name, text) SIMGPU_##name,
     SIMGPU_KINDS(X)
 #undef X
-    SIMGPU_KIND_COUNT
+        SIMGPU_KIND_COUNT
 };
 
 const char *simgpu_kind_name(enum simgpu_kind kind);
@@ -84,6 +84,7 @@ struct simgpu_export {
     uint64_t bytes;
     int32_t device;
     int32_t payer; /* slot whose books carry the bytes; -1: nobody */
+    int32_t maker; /* slot of the process that made it; -1: gone */
     uint64_t holders[SIMGPU_MAX_PROCESSES / 64];
 };
 

@@ -88,8 +88,7 @@ static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *descripto
     return sim_leave(CUDA_SUCCESS);
 }
 
-CUresult CUDAAPI cuArray3DCreate_v2(CUarray *pHandle,
-                                    const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+CUresult CUDAAPI cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
     SIM_ENTER(cuArray3DCreate, 0);
     return pAllocateArray ? create(pHandle, pAllocateArray) : CUDA_ERROR_INVALID_VALUE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the simulated driver exports beside CUDA: its own books, as an oracle for tests. Machine-wide
- * device numbers (CUDA_VISIBLE_DEVICES does not apply). Thread-safe; callable before cuInit.
+ * What the simulated driver exports beside CUDA: its own books, as an oracle for tests.
+ * Machine-wide device numbers (CUDA_VISIBLE_DEVICES does not apply). Thread-safe; callable before
+ * cuInit.
  */
 #ifndef SIMGPU_DRIVER_BOOKS_H
 #define SIMGPU_DRIVER_BOOKS_H

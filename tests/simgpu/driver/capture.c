@@ -336,8 +336,8 @@ SIM_STREAMED(cuStreamBeginCaptureToGraph,
         if (!node || node->graph != graph)
             return sim_leave(CUDA_ERROR_INVALID_VALUE);
     }
-    return sim_leave(begin(hStream, graph, (CUgraphNode *const *)dependencies, numDependencies,
-                           mode));
+    return sim_leave(
+        begin(hStream, graph, (CUgraphNode *const *)dependencies, numDependencies, mode));
 }
 
 /* Every stream that was pulled in must have been waited for by the origin. */
@@ -461,21 +461,20 @@ SIM_STREAMED(cuStreamGetCaptureInfo,
              (hStream, captureStatus_out, id_out))
 {
     SIM_ENTER(cuStreamGetCaptureInfo, 0);
-    return capture_info(hStream, &(struct capture_answer){captureStatus_out, id_out, NULL, NULL,
-                                                          NULL, NULL});
+    return capture_info(
+        hStream, &(struct capture_answer){captureStatus_out, id_out, NULL, NULL, NULL, NULL});
 }
 
 SIM_STREAMED(cuStreamGetCaptureInfo_v2,
              (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
               CUgraph *graph_out, const CUgraphNode **dependencies_out,
               size_t *numDependencies_out),
-             (hStream, captureStatus_out, id_out, graph_out, dependencies_out,
-              numDependencies_out))
+             (hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out))
 {
     SIM_ENTER(cuStreamGetCaptureInfo, 0);
-    return capture_info(hStream, &(struct capture_answer){captureStatus_out, id_out, graph_out,
-                                                          dependencies_out, NULL,
-                                                          numDependencies_out});
+    return capture_info(hStream,
+                        &(struct capture_answer){captureStatus_out, id_out, graph_out,
+                                                 dependencies_out, NULL, numDependencies_out});
 }
 
 SIM_STREAMED(cuStreamGetCaptureInfo_v3,

@@ -59,8 +59,8 @@ static bool find_sides(const CUDA_MEMCPY3D *copy, struct side *from, struct side
     }
     if (copy->Depth > 1 && (from->height < copy->Height || to->height < copy->Height))
         return false;
-    from->address += copy->srcXInBytes + copy->srcY * from->pitch +
-                     copy->srcZ * from->pitch * from->height;
+    from->address +=
+        copy->srcXInBytes + copy->srcY * from->pitch + copy->srcZ * from->pitch * from->height;
     to->address += copy->dstXInBytes + copy->dstY * to->pitch + copy->dstZ * to->pitch * to->height;
     return true;
 }
@@ -219,23 +219,23 @@ static CUDA_MEMCPY3D line(CUmemorytype to_type, uint64_t to, CUmemorytype from_t
 #define DEVICE CU_MEMORYTYPE_DEVICE
 #define UNIFIED CU_MEMORYTYPE_UNIFIED
 
-#define LINE_COPY(name, call, to_c, to_type, from_c, from_type) \
-    SIM_DEFAULT_STREAMED(name, (to_c to, from_c from, size_t ByteCount), \
-                         (CUstream hStream, to_c to, from_c from, size_t ByteCount), \
-                         (hStream, to, from, ByteCount)) \
-    { \
-        SIM_ENTER(call, ByteCount); \
+#define LINE_COPY(name, call, to_c, to_type, from_c, from_type)                               \
+    SIM_DEFAULT_STREAMED(name, (to_c to, from_c from, size_t ByteCount),                      \
+                         (CUstream hStream, to_c to, from_c from, size_t ByteCount),          \
+                         (hStream, to, from, ByteCount))                                      \
+    {                                                                                         \
+        SIM_ENTER(call, ByteCount);                                                           \
         CUDA_MEMCPY3D copy = line(to_type, ADDRESS(to), from_type, ADDRESS(from), ByteCount); \
-        return copy_in(hStream, &copy, true); \
+        return copy_in(hStream, &copy, true);                                                 \
     }
 
-#define LINE_COPY_ASYNC(name, call, to_c, to_type, from_c, from_type) \
-    SIM_STREAMED(name, (to_c to, from_c from, size_t ByteCount, CUstream hStream), \
-                 (to, from, ByteCount, hStream)) \
-    { \
-        SIM_ENTER(call, ByteCount); \
+#define LINE_COPY_ASYNC(name, call, to_c, to_type, from_c, from_type)                         \
+    SIM_STREAMED(name, (to_c to, from_c from, size_t ByteCount, CUstream hStream),            \
+                 (to, from, ByteCount, hStream))                                              \
+    {                                                                                         \
+        SIM_ENTER(call, ByteCount);                                                           \
         CUDA_MEMCPY3D copy = line(to_type, ADDRESS(to), from_type, ADDRESS(from), ByteCount); \
-        return copy_in(hStream, &copy, false); \
+        return copy_in(hStream, &copy, false);                                                \
     }
 
 LINE_COPY(cuMemcpy, cuMemcpy, CUdeviceptr, UNIFIED, CUdeviceptr, UNIFIED)
@@ -246,6 +246,53 @@ LINE_COPY_ASYNC(cuMemcpyAsync, cuMemcpyAsync, CUdeviceptr, UNIFIED, CUdeviceptr,
 LINE_COPY_ASYNC(cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync, CUdeviceptr, DEVICE, const void *, HOST)
 LINE_COPY_ASYNC(cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync, void *, HOST, CUdeviceptr, DEVICE)
 LINE_COPY_ASYNC(cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync, CUdeviceptr, DEVICE, CUdeviceptr, DEVICE)
+
+#if CUDA_VERSION >= 12080
+/* The attributes say when sources may change, which nothing here depends on. */
+static CUresult copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *bytes,
+                           size_t count, CUstream stream, size_t *failed)
+{
+    if (!to || !from || !bytes || !count || !stream)
+        return CUDA_ERROR_INVALID_VALUE; /* the legacy stream is not allowed */
+    for (size_t i = 0; i < count; i++) {
+        CUDA_MEMCPY3D copy = line(UNIFIED, to[i], UNIFIED, from[i], bytes[i]);
+        CUresult result = copy_in(stream, &copy, false);
+        if (result != CUDA_SUCCESS) {
+            if (failed)
+                *failed = i;
+            return result;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+SIM_STREAMED(cuMemcpyBatchAsync,
+             (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+              CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
+              CUstream hStream),
+             (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))
+{
+    SIM_ENTER(cuMemcpyBatchAsync, 0);
+    if (failIdx)
+        *failIdx = SIZE_MAX;
+    if (!attrs || !attrsIdxs || !numAttrs)
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy_batch(dsts, srcs, sizes, count, hStream, failIdx);
+}
+#endif
+
+#if CUDA_VERSION >= 13000
+SIM_STREAMED(cuMemcpyBatchAsync_v2,
+             (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+              CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream),
+             (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))
+{
+    SIM_ENTER(cuMemcpyBatchAsync, 0);
+    if (!attrs || !attrsIdxs || !numAttrs)
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy_batch(dsts, srcs, sizes, count, hStream, NULL);
+}
+#endif
 
 static CUresult check_peers(CUcontext to, CUcontext from)
 {
@@ -488,44 +535,44 @@ SIM_STREAMED(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hSt
 
 /* ---- fills ---- */
 
-#define FILL(bits, c_type) \
-    SIM_DEFAULT_STREAMED(cuMemsetD##bits##_v2, (CUdeviceptr dst, c_type value, size_t N), \
-                         (CUstream hStream, CUdeviceptr dst, c_type value, size_t N), \
-                         (hStream, dst, value, N)) \
-    { \
-        SIM_ENTER(cuMemsetD##bits, N * sizeof value); \
-        return fill_in(hStream, \
-                       (CUDA_MEMSET_NODE_PARAMS){dst, 0, value, sizeof value, N, 1}, true); \
-    } \
-    SIM_STREAMED(cuMemsetD##bits##Async, \
-                 (CUdeviceptr dst, c_type value, size_t N, CUstream hStream), \
-                 (dst, value, N, hStream)) \
-    { \
-        SIM_ENTER(cuMemsetD##bits##Async, N * sizeof value); \
-        return fill_in(hStream, \
-                       (CUDA_MEMSET_NODE_PARAMS){dst, 0, value, sizeof value, N, 1}, false); \
-    } \
-    SIM_DEFAULT_STREAMED( \
-        cuMemsetD2D##bits##_v2, \
-        (CUdeviceptr dst, size_t pitch, c_type value, size_t Width, size_t Height), \
-        (CUstream hStream, CUdeviceptr dst, size_t pitch, c_type value, size_t Width, \
-         size_t Height), \
-        (hStream, dst, pitch, value, Width, Height)) \
-    { \
-        SIM_ENTER(cuMemsetD2D##bits, Width * Height * sizeof value); \
-        return fill_in( \
-            hStream, \
-            (CUDA_MEMSET_NODE_PARAMS){dst, pitch, value, sizeof value, Width, Height}, true); \
-    } \
-    SIM_STREAMED(cuMemsetD2D##bits##Async, \
-                 (CUdeviceptr dst, size_t pitch, c_type value, size_t Width, size_t Height, \
-                  CUstream hStream), \
-                 (dst, pitch, value, Width, Height, hStream)) \
-    { \
-        SIM_ENTER(cuMemsetD2D##bits##Async, Width * Height * sizeof value); \
-        return fill_in( \
-            hStream, \
-            (CUDA_MEMSET_NODE_PARAMS){dst, pitch, value, sizeof value, Width, Height}, false); \
+#define FILL(bits, c_type)                                                                        \
+    SIM_DEFAULT_STREAMED(cuMemsetD##bits##_v2, (CUdeviceptr dst, c_type value, size_t N),         \
+                         (CUstream hStream, CUdeviceptr dst, c_type value, size_t N),             \
+                         (hStream, dst, value, N))                                                \
+    {                                                                                             \
+        SIM_ENTER(cuMemsetD##bits, N * sizeof value);                                             \
+        return fill_in(hStream, (CUDA_MEMSET_NODE_PARAMS){dst, 0, value, sizeof value, N, 1},     \
+                       true);                                                                     \
+    }                                                                                             \
+    SIM_STREAMED(cuMemsetD##bits##Async,                                                          \
+                 (CUdeviceptr dst, c_type value, size_t N, CUstream hStream),                     \
+                 (dst, value, N, hStream))                                                        \
+    {                                                                                             \
+        SIM_ENTER(cuMemsetD##bits##Async, N * sizeof value);                                      \
+        return fill_in(hStream, (CUDA_MEMSET_NODE_PARAMS){dst, 0, value, sizeof value, N, 1},     \
+                       false);                                                                    \
+    }                                                                                             \
+    SIM_DEFAULT_STREAMED(                                                                         \
+        cuMemsetD2D##bits##_v2,                                                                   \
+        (CUdeviceptr dst, size_t pitch, c_type value, size_t Width, size_t Height),               \
+        (CUstream hStream, CUdeviceptr dst, size_t pitch, c_type value, size_t Width,             \
+         size_t Height),                                                                          \
+        (hStream, dst, pitch, value, Width, Height))                                              \
+    {                                                                                             \
+        SIM_ENTER(cuMemsetD2D##bits, Width *Height * sizeof value);                               \
+        return fill_in(hStream,                                                                   \
+                       (CUDA_MEMSET_NODE_PARAMS){dst, pitch, value, sizeof value, Width, Height}, \
+                       true);                                                                     \
+    }                                                                                             \
+    SIM_STREAMED(cuMemsetD2D##bits##Async,                                                        \
+                 (CUdeviceptr dst, size_t pitch, c_type value, size_t Width, size_t Height,       \
+                  CUstream hStream),                                                              \
+                 (dst, pitch, value, Width, Height, hStream))                                     \
+    {                                                                                             \
+        SIM_ENTER(cuMemsetD2D##bits##Async, Width *Height * sizeof value);                        \
+        return fill_in(hStream,                                                                   \
+                       (CUDA_MEMSET_NODE_PARAMS){dst, pitch, value, sizeof value, Width, Height}, \
+                       false);                                                                    \
     }
 
 FILL(8, unsigned char)

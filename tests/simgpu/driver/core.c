@@ -12,7 +12,8 @@
 
 struct sim_driver sim = {.arena_fd = -1};
 
-/* Says "this process called cuInit" and reads as zero in any forked child, however it was forked. */
+/* Says "this process called cuInit" and reads as zero in any forked child, however it was forked.
+ */
 static _Atomic(atomic_uchar *) initialised;
 
 static struct {

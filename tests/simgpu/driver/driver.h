@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the simulated driver share: its one state struct, the entry macros every exported
- * function starts with, handles, address look-up, and the services of each file.
+ * What the files of the simulated driver share: its one state struct, the entry macros every
+ * exported function starts with, handles, address look-up, and the services of each file.
  *
- * One mutex (sim_lock) guards everything of a process; functions here expect it held unless they say
- * otherwise. It is released only while waiting and while user callbacks run.
+ * One mutex (sim_lock) guards everything of a process; functions here expect it held unless they
+ * say otherwise. It is released only while waiting and while user callbacks run.
  */
 #ifndef SIMGPU_DRIVER_H
 #define SIMGPU_DRIVER_H
@@ -24,12 +24,12 @@
 #include "../common/state.h"
 #include "tree.h"
 
-#define SIM_ALIGNMENT 512U        /* of small allocations */
-#define SIM_HOST_PAGE 4096U       /* of pinned host memory */
+#define SIM_ALIGNMENT 512U  /* of small allocations */
+#define SIM_HOST_PAGE 4096U /* of pinned host memory */
 #define SIM_SM_COUNT 108U
 #define SIM_THREADS_PER_SM 2048U
 #define SIM_PHYSICAL_OFFSETS ((uint64_t)1 << 45) /* in the arena: physical memory from here on */
-#define SIM_DEFAULT_STACK 1024U   /* CU_LIMIT_STACK_SIZE that costs nothing */
+#define SIM_DEFAULT_STACK 1024U                  /* CU_LIMIT_STACK_SIZE that costs nothing */
 
 /* ---- calls ---- */
 
@@ -43,11 +43,11 @@ enum sim_call {
 /* Counts and injects; refuses calls before cuInit and in forked children. Takes no lock. */
 CUresult sim_enter(enum sim_call call, uint64_t bytes);
 
-#define SIM_ENTER(call, bytes) \
-    do { \
+#define SIM_ENTER(call, bytes)                                             \
+    do {                                                                   \
         CUresult entered_ = sim_enter(SIM_CALL_##call, (uint64_t)(bytes)); \
-        if (entered_ != CUDA_SUCCESS) \
-            return entered_; \
+        if (entered_ != CUDA_SUCCESS)                                      \
+            return entered_;                                               \
     } while (0)
 
 void sim_lock(void);
@@ -81,32 +81,32 @@ static inline CUstream sim_per_thread(CUstream stream)
 }
 
 #define SIM_STREAMED(name, parameters, arguments) \
-    static CUresult body_##name parameters; \
-    CUresult CUDAAPI name parameters \
-    { \
-        return body_##name arguments; \
-    } \
-    CUresult CUDAAPI name##_ptsz parameters \
-    { \
-        hStream = sim_per_thread(hStream); \
-        return body_##name arguments; \
-    } \
+    static CUresult body_##name parameters;       \
+    CUresult CUDAAPI name parameters              \
+    {                                             \
+        return body_##name arguments;             \
+    }                                             \
+    CUresult CUDAAPI name##_ptsz parameters       \
+    {                                             \
+        hStream = sim_per_thread(hStream);        \
+        return body_##name arguments;             \
+    }                                             \
     static CUresult body_##name parameters
 
 /* The same for functions without a stream argument, which use the default one: the body gets it as
  * hStream, its first parameter. */
 #define SIM_DEFAULT_STREAMED(name, parameters, body_parameters, arguments) \
-    static CUresult body_##name body_parameters; \
-    CUresult CUDAAPI name parameters \
-    { \
-        CUstream hStream = NULL; \
-        return body_##name arguments; \
-    } \
-    CUresult CUDAAPI name##_ptds parameters \
-    { \
-        CUstream hStream = CU_STREAM_PER_THREAD; \
-        return body_##name arguments; \
-    } \
+    static CUresult body_##name body_parameters;                           \
+    CUresult CUDAAPI name parameters                                       \
+    {                                                                      \
+        CUstream hStream = NULL;                                           \
+        return body_##name arguments;                                      \
+    }                                                                      \
+    CUresult CUDAAPI name##_ptds parameters                                \
+    {                                                                      \
+        CUstream hStream = CU_STREAM_PER_THREAD;                           \
+        return body_##name arguments;                                      \
+    }                                                                      \
     static CUresult body_##name body_parameters
 
 /* ---- handles ---- */
@@ -167,7 +167,7 @@ struct sim_device {
     bool reserved; /* address region exists */
     uint64_t region_base;
     uint64_t region_bytes;
-    uint64_t region_offset; /* of region_base in the arena */
+    uint64_t region_offset;       /* of region_base in the arena */
     struct sim_extents addresses; /* free chunk ranges of the region */
     struct sim_extents small;     /* free pieces of packed chunks */
     uint64_t dirty_bytes;         /* freed since holes were last punched */
@@ -185,7 +185,7 @@ struct sim_device {
 /* Everything a process knows. */
 struct sim_driver {
     unsigned visible_count;
-    unsigned visible[SIMGPU_MAX_DEVICES]; /* ordinal → device of the machine */
+    unsigned visible[SIMGPU_MAX_DEVICES];          /* ordinal → device of the machine */
     struct sim_device devices[SIMGPU_MAX_DEVICES]; /* by ordinal */
     struct sim_tree objects;
     struct sim_tree allocations; /* struct sim_alloc by address */
@@ -234,7 +234,7 @@ struct sim_alloc {
     enum simgpu_kind kind;
     int device; /* ordinal; -1: host */
     struct sim_context *context;
-    uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    uint64_t id;         /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     uint64_t span_bytes; /* chunk bytes behind it; 0: a piece of a shared chunk */
     uint32_t record;
     unsigned flags;
@@ -276,8 +276,8 @@ void sim_span_give(unsigned ordinal, uint64_t address, uint64_t bytes);
 /* Bytes free on and of a device, as cuMemGetInfo tells. */
 void sim_memory_info(unsigned ordinal, uint64_t *free_bytes, uint64_t *total_bytes);
 
-/* Whether [address, address + bytes) may be read and written from CONTEXT: memory of ours inside one
- * allocation or mapping; or, if HOST_TOO, memory we do not know, taken for the host's. */
+/* Whether [address, address + bytes) may be read and written from CONTEXT: memory of ours inside
+ * one allocation or mapping; or, if HOST_TOO, memory we do not know, taken for the host's. */
 bool sim_range_valid(const struct sim_context *context, uint64_t address, uint64_t bytes,
                      bool host_too);
 
@@ -321,7 +321,7 @@ struct sim_stream {
     struct sim_graph_node **frontier; /* dependencies of the next captured node */
     size_t frontier_count;
     struct sim_stream *next_captured; /* streams of the same capture */
-    struct sim_stream *next; /* all streams of all contexts */
+    struct sim_stream *next;          /* all streams of all contexts */
 };
 
 extern struct sim_stream *sim_streams;

@@ -21,14 +21,15 @@ struct entry {
 typedef CUresult(CUDAAPI *PFN_cuProfilerStart_v4000)(void);
 typedef CUresult(CUDAAPI *PFN_cuProfilerStop_v4000)(void);
 typedef CUresult(CUDAAPI *PFN_cuGraphInstantiate_v12000)(CUgraphExec *, CUgraph,
-                                                          unsigned long long);
+                                                         unsigned long long);
 CUresult CUDAAPI cuProfilerStart(void);
 CUresult CUDAAPI cuProfilerStop(void);
 
 /* Compile-time check only: each symbol has the type the headers give for its name and version. */
-#define ENTRY(base, version, symbol) \
-    static const PFN_##base##_v##version check_##symbol##_##version __attribute__((unused)) = symbol;
-#define ENTRY_PER_THREAD(base, version, symbol, suffix) \
+#define ENTRY(base, version, symbol)                                                          \
+    static const PFN_##base##_v##version check_##symbol##_##version __attribute__((unused)) = \
+        symbol;
+#define ENTRY_PER_THREAD(base, version, symbol, suffix)                     \
     static const PFN_##base##_v##version##suffix check_##symbol##_##version \
         __attribute__((unused)) = symbol;
 #include "entries.def"
@@ -44,7 +45,8 @@ static const struct entry entries[] = {
 #undef ENTRY_PER_THREAD
 };
 
-/* The newest variant not newer than VERSION. Names without a per-thread variant have only the one. */
+/* The newest variant not newer than VERSION. Names without a per-thread variant have only the one.
+ */
 static const struct entry *find_entry(const char *name, int version, bool per_thread, bool *known)
 {
     const struct entry *best = NULL;
@@ -56,9 +58,9 @@ static const struct entry *find_entry(const char *name, int version, bool per_th
         *known = true;
         if (entry->version > version || (entry->per_thread && !per_thread))
             continue;
-        bool better = !best || (entry->per_thread != best->per_thread
-                                    ? entry->per_thread
-                                    : entry->version >= best->version);
+        bool better =
+            !best || (entry->per_thread != best->per_thread ? entry->per_thread
+                                                            : entry->version >= best->version);
         if (better)
             best = entry;
     }
@@ -88,8 +90,7 @@ static CUresult get_address(const char *symbol, void **pfn, int version, cuuint6
 }
 
 CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
-                                     cuuint64_t flags,
-                                     CUdriverProcAddressQueryResult *symbolStatus)
+                                     cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
     return get_address(symbol, pfn, cudaVersion, flags, symbolStatus);
 }

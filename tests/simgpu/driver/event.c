@@ -77,13 +77,12 @@ CUresult sim_event_record(struct sim_event *event, struct sim_stream *stream)
 
 /* ---- life ---- */
 
-CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
+static CUresult create(CUevent *handle, unsigned flags)
 {
-    SIM_ENTER(cuEventCreate, 0);
     unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-    if (!phEvent || (Flags & ~known))
+    if (!handle || (flags & ~known))
         return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING))
+    if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result;
@@ -93,12 +92,18 @@ CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (event) {
         event->context = context;
-        event->flags = Flags;
+        event->flags = flags;
         event->next = events;
         events = event;
-        *phEvent = (CUevent)event;
+        *handle = (CUevent)event;
     }
     return sim_leave(result);
+}
+
+CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+    SIM_ENTER(cuEventCreate, 0);
+    return create(phEvent, Flags);
 }
 
 static void delete_event(struct sim_event *event)
@@ -292,5 +297,5 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
     SIM_ENTER(cuIpcOpenEventHandle, 0);
     if (!phEvent || memcmp(handle.reserved, "simgpuEV", 8) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return cuEventCreate(phEvent, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
+    return create(phEvent, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
 }

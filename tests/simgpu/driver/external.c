@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * External memory, as opaque file descriptors that can be mapped (memfd, shared memory, files). The
- * bytes belong to whoever made them: importing costs the device nothing. As documented, a successful
- * import takes the descriptor over.
+ * bytes belong to whoever made them: importing costs the device nothing. As documented, a
+ * successful import takes the descriptor over.
  */
 #include "driver.h"
 
@@ -48,9 +48,8 @@ CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *extMem_out,
     return sim_leave(result);
 }
 
-CUresult CUDAAPI cuExternalMemoryGetMappedBuffer(
-    CUdeviceptr *devPtr, CUexternalMemory extMem,
-    const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
+CUresult CUDAAPI cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
+                                                 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
 {
     SIM_ENTER(cuExternalMemoryGetMappedBuffer, bufferDesc ? bufferDesc->size : 0);
     if (!devPtr || !bufferDesc || !bufferDesc->size || bufferDesc->flags)

@@ -57,8 +57,7 @@ struct sim_graph_node *sim_graph_add(struct sim_graph *graph, CUgraphNodeType ty
                                      struct sim_graph_node *const *needs, size_t need_count,
                                      const union sim_node_params *params)
 {
-    struct sim_graph_node *node =
-        has_room(graph) ? sim_object_new(SIM_NODE, sizeof *node) : NULL;
+    struct sim_graph_node *node = has_room(graph) ? sim_object_new(SIM_NODE, sizeof *node) : NULL;
     if (!node)
         return NULL;
     node->graph = graph;
@@ -82,6 +81,7 @@ static void delete_node(struct sim_graph_node *node)
         sim_graph_memory_drop(node->params.memory);
     if (node->type == CU_GRAPH_NODE_TYPE_GRAPH)
         sim_graph_delete(node->params.child);
+    free(node->kernel_attributes);
     free(node->needs);
     sim_object_delete(node);
 }
@@ -158,7 +158,7 @@ bool sim_graph_sort(struct sim_graph *graph)
     }
     unmark(graph);
     bool is_sorted = sorted && done == graph->node_count;
-    if (is_sorted) {
+    if (is_sorted && done) {
         memcpy(graph->nodes, sorted, done * sizeof *sorted);
         for (size_t i = 0; i < done && is_sorted; i++)
             if (graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH)

@@ -10,7 +10,7 @@ struct sim_graph;
 /* Memory of an allocation node: an address of its own from the node's creation on. */
 struct sim_graph_memory {
     struct sim_node node; /* key: the address, size: the bytes requested */
-    uint64_t span_bytes; /* chunks */
+    uint64_t span_bytes;  /* chunks */
     unsigned ordinal;
     unsigned references; /* the node, its clones, executable graphs, a live allocation */
 };
@@ -34,8 +34,9 @@ struct sim_graph_node {
     size_t need_count;
     union sim_node_params params;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc_params;
-    struct sim_graph_node *original; /* in a clone: the node it was made from */
-    size_t index;                    /* in the graph's order of creation */
+    CUkernelNodeAttrValue *kernel_attributes; /* by attribute; NULL: none was set */
+    struct sim_graph_node *original;          /* in a clone: the node it was made from */
+    size_t index;                             /* in the graph's order of creation */
     bool disabled;
     bool marked; /* scratch of searches */
 };
@@ -55,7 +56,7 @@ struct sim_graph {
     size_t node_room;
     struct sim_graph_retention *retained;
     size_t retained_count;
-    bool is_part; /* body of a child node, or owned by an executable graph */
+    bool is_part;  /* body of a child node, or owned by an executable graph */
     bool has_exec; /* its allocation nodes are instantiated */
 };
 

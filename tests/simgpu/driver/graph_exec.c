@@ -230,10 +230,9 @@ static CUresult fill_exec(struct sim_exec *exec, struct sim_graph *graph)
 
 static CUresult instantiate(CUgraphExec *handle, CUgraph graph_handle, unsigned long long flags)
 {
-    unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                               CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                               CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
-                               CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+    unsigned long long known =
+        CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+        CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (!handle || (flags & ~known))
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
@@ -269,8 +268,7 @@ CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph h
 }
 
 CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
-                                       CUgraphNode *phErrorNode, char *logBuffer,
-                                       size_t bufferSize)
+                                       CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
     SIM_ENTER(cuGraphInstantiate, 0);
     if (phErrorNode)
@@ -637,9 +635,9 @@ CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode
     sim_lock();
     struct sim_exec *exec = sim_exec_of(hGraphExec);
     struct sim_graph_node *node = exec ? sim_exec_node(exec, hNode) : NULL;
-    bool may = node && (node->type == CU_GRAPH_NODE_TYPE_KERNEL ||
-                        node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
-                        node->type == CU_GRAPH_NODE_TYPE_MEMSET);
+    bool may = node &&
+               (node->type == CU_GRAPH_NODE_TYPE_KERNEL ||
+                node->type == CU_GRAPH_NODE_TYPE_MEMCPY || node->type == CU_GRAPH_NODE_TYPE_MEMSET);
     if (may)
         node->disabled = !isEnabled;
     return sim_leave(may ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding nodes by kind and reading or changing their parameters, in graphs and executable graphs. */
+/* Adding nodes by kind and reading or changing their parameters, in graphs and executable graphs.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,22 @@ static CUresult add_checked(const struct place *place, CUgraphNodeType type,
 
 #define PLACE ((struct place){phGraphNode, hGraph, dependencies, numDependencies})
 
+static CUresult add_fill(const struct place *place, const CUDA_MEMSET_NODE_PARAMS *fill)
+{
+    if (fill->elementSize != 1 && fill->elementSize != 2 && fill->elementSize != 4)
+        return CUDA_ERROR_INVALID_VALUE;
+    union sim_node_params params = {.fill = *fill};
+    return add_checked(place, CU_GRAPH_NODE_TYPE_MEMSET, &params);
+}
+
+static CUresult add_host(const struct place *place, CUhostFn function, void *user_data)
+{
+    if (!function)
+        return CUDA_ERROR_INVALID_VALUE;
+    union sim_node_params params = {.host = {.fn = function, .userData = user_data}};
+    return add_checked(place, CU_GRAPH_NODE_TYPE_HOST, &params);
+}
+
 CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
                                          const CUgraphNode *dependencies, size_t numDependencies,
                                          const CUDA_KERNEL_NODE_PARAMS *nodeParams)
@@ -80,18 +97,10 @@ CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGrap
 
 static CUDA_KERNEL_NODE_PARAMS_v2 widen(const CUDA_KERNEL_NODE_PARAMS_v1 *old)
 {
-    return (CUDA_KERNEL_NODE_PARAMS_v2){old->func,
-                                        old->gridDimX,
-                                        old->gridDimY,
-                                        old->gridDimZ,
-                                        old->blockDimX,
-                                        old->blockDimY,
-                                        old->blockDimZ,
-                                        old->sharedMemBytes,
-                                        old->kernelParams,
-                                        old->extra,
-                                        NULL,
-                                        NULL};
+    return (CUDA_KERNEL_NODE_PARAMS_v2){
+        old->func,         old->gridDimX,  old->gridDimY,  old->gridDimZ,
+        old->blockDimX,    old->blockDimY, old->blockDimZ, old->sharedMemBytes,
+        old->kernelParams, old->extra,     NULL,           NULL};
 }
 
 CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -123,11 +132,7 @@ CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
     SIM_ENTER(cuGraphAddMemsetNode, 0);
     (void)ctx;
-    if (!memsetParams || (memsetParams->elementSize != 1 && memsetParams->elementSize != 2 &&
-                          memsetParams->elementSize != 4))
-        return CUDA_ERROR_INVALID_VALUE;
-    union sim_node_params params = {.fill = *memsetParams};
-    return add_checked(&PLACE, CU_GRAPH_NODE_TYPE_MEMSET, &params);
+    return memsetParams ? add_fill(&PLACE, memsetParams) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -135,10 +140,8 @@ CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                     const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
     SIM_ENTER(cuGraphAddHostNode, 0);
-    if (!nodeParams || !nodeParams->fn)
-        return CUDA_ERROR_INVALID_VALUE;
-    union sim_node_params params = {.host = *nodeParams};
-    return add_checked(&PLACE, CU_GRAPH_NODE_TYPE_HOST, &params);
+    return nodeParams ? add_host(&PLACE, nodeParams->fn, nodeParams->userData)
+                      : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -178,17 +181,13 @@ CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGrap
     return add_event(&PLACE, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
-CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-                                          const CUgraphNode *dependencies, size_t numDependencies,
-                                          CUgraph childGraph)
+static CUresult add_child(const struct place *place, CUgraph child_handle)
 {
-    SIM_ENTER(cuGraphAddChildGraphNode, 0);
-    struct place place = PLACE;
     struct sim_graph_node *node;
     sim_lock();
-    CUresult result = check_place(&place);
-    struct sim_graph *child = sim_graph_of(childGraph);
-    if (result == CUDA_SUCCESS && (!child || childGraph == hGraph))
+    CUresult result = check_place(place);
+    struct sim_graph *child = sim_graph_of(child_handle);
+    if (result == CUDA_SUCCESS && (!child || child_handle == place->graph))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return sim_leave(result);
@@ -196,10 +195,18 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGra
     if (!params.child)
         return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
     params.child->is_part = true;
-    result = add(&place, CU_GRAPH_NODE_TYPE_GRAPH, &params, &node);
+    result = add(place, CU_GRAPH_NODE_TYPE_GRAPH, &params, &node);
     if (result != CUDA_SUCCESS)
         sim_graph_delete(params.child);
     return sim_leave(result);
+}
+
+CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                          const CUgraphNode *dependencies, size_t numDependencies,
+                                          CUgraph childGraph)
+{
+    SIM_ENTER(cuGraphAddChildGraphNode, 0);
+    return add_child(&PLACE, childGraph);
 }
 
 static CUresult add_memory(const struct place *place, CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
@@ -211,20 +218,21 @@ static CUresult add_memory(const struct place *place, CUDA_MEM_ALLOC_NODE_PARAMS
         return CUDA_ERROR_INVALID_VALUE;
     if (!sim_is_device(alloc->poolProps.location.id))
         return CUDA_ERROR_INVALID_DEVICE;
+    sim_lock();
     CUresult result = check_place(place);
     if (result == CUDA_SUCCESS)
         result = sim_graph_memory_new((unsigned)alloc->poolProps.location.id, alloc->bytesize,
                                       &params.memory);
     if (result != CUDA_SUCCESS)
-        return result;
+        return sim_leave(result);
     result = add(place, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &params, &node);
     if (result != CUDA_SUCCESS) {
         sim_graph_memory_drop(params.memory);
-        return result;
+        return sim_leave(result);
     }
     alloc->dptr = params.memory->node.key;
     node->alloc_params = *alloc;
-    return CUDA_SUCCESS;
+    return sim_leave(CUDA_SUCCESS);
 }
 
 CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -232,10 +240,7 @@ CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph
                                         CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
     SIM_ENTER(cuGraphAddMemAllocNode, nodeParams ? nodeParams->bytesize : 0);
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    sim_lock();
-    return sim_leave(add_memory(&PLACE, nodeParams));
+    return nodeParams ? add_memory(&PLACE, nodeParams) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool frees_already(const struct sim_graph *graph, CUdeviceptr dptr)
@@ -247,75 +252,87 @@ static bool frees_already(const struct sim_graph *graph, CUdeviceptr dptr)
     return false;
 }
 
+static CUresult add_free(const struct place *place, CUdeviceptr dptr)
+{
+    struct sim_graph_node *node;
+    union sim_node_params params = {.freed = dptr};
+    sim_lock();
+    CUresult result = check_place(place);
+    if (result == CUDA_SUCCESS && (!dptr || frees_already(sim_graph_of(place->graph), dptr)))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        result = add(place, CU_GRAPH_NODE_TYPE_MEM_FREE, &params, &node);
+    return sim_leave(result);
+}
+
 CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                        const CUgraphNode *dependencies, size_t numDependencies,
                                        CUdeviceptr dptr)
 {
     SIM_ENTER(cuGraphAddMemFreeNode, 0);
-    struct place place = PLACE;
-    struct sim_graph_node *node;
-    union sim_node_params params = {.freed = dptr};
-    sim_lock();
-    CUresult result = check_place(&place);
-    if (result == CUDA_SUCCESS && (!dptr || frees_already(sim_graph_of(hGraph), dptr)))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        result = add(&place, CU_GRAPH_NODE_TYPE_MEM_FREE, &params, &node);
-    return sim_leave(result);
+    return add_free(&PLACE, dptr);
 }
 
-static CUresult add_any(const struct place *place, CUgraphNodeParams *params)
+static CUresult add_memory_of(const struct place *place, CUDA_MEM_ALLOC_NODE_PARAMS_v2 *wanted)
 {
-    if (!params)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUDA_MEM_ALLOC_NODE_PARAMS alloc;
-    CUresult result;
-    switch (params->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-        CUDA_KERNEL_NODE_PARAMS kernel;
-        memcpy(&kernel, &params->kernel, sizeof kernel);
-        return cuGraphAddKernelNode_v2(place->out, place->graph, place->needs, place->count,
-                                       &kernel);
-    }
+    CUDA_MEM_ALLOC_NODE_PARAMS alloc = {.poolProps = wanted->poolProps,
+                                        .accessDescs = wanted->accessDescs,
+                                        .accessDescCount = wanted->accessDescCount,
+                                        .bytesize = wanted->bytesize};
+    CUresult result = add_memory(place, &alloc);
+    wanted->dptr = alloc.dptr;
+    return result;
+}
+
+/* The parameters of the kinds that need no more than a copy; false: another kind. */
+static bool simple_params(const CUgraphNodeParams *general, union sim_node_params *params)
+{
+    memset(params, 0, sizeof *params);
+    switch (general->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        memcpy(&params->kernel, &general->kernel, sizeof params->kernel);
+        return true;
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return cuGraphAddMemcpyNode(place->out, place->graph, place->needs, place->count,
-                                    &params->memcpy.copyParams, params->memcpy.copyCtx);
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-        CUDA_MEMSET_NODE_PARAMS fill;
-        memcpy(&fill, &params->memset, sizeof fill);
-        return cuGraphAddMemsetNode(place->out, place->graph, place->needs, place->count, &fill,
-                                    params->memset.ctx);
-    }
-    case CU_GRAPH_NODE_TYPE_HOST: {
-        CUDA_HOST_NODE_PARAMS host = {.fn = params->host.fn, .userData = params->host.userData};
-        return cuGraphAddHostNode(place->out, place->graph, place->needs, place->count, &host);
-    }
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return cuGraphAddChildGraphNode(place->out, place->graph, place->needs, place->count,
-                                        params->graph.graph);
+        params->copy = general->memcpy.copyParams;
+        return true;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        memcpy(&params->fill, &general->memset, sizeof params->fill);
+        return true;
+    case CU_GRAPH_NODE_TYPE_HOST:
+        params->host.fn = general->host.fn;
+        params->host.userData = general->host.userData;
+        return true;
     case CU_GRAPH_NODE_TYPE_EMPTY:
-        return cuGraphAddEmptyNode(place->out, place->graph, place->needs, place->count);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        return cuGraphAddEventWaitNode(place->out, place->graph, place->needs, place->count,
-                                       params->eventWait.event);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-        return cuGraphAddEventRecordNode(place->out, place->graph, place->needs, place->count,
-                                         params->eventRecord.event);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        memset(&alloc, 0, sizeof alloc);
-        alloc.poolProps = params->alloc.poolProps;
-        alloc.accessDescs = params->alloc.accessDescs;
-        alloc.accessDescCount = params->alloc.accessDescCount;
-        alloc.bytesize = params->alloc.bytesize;
-        result = cuGraphAddMemAllocNode(place->out, place->graph, place->needs, place->count,
-                                        &alloc);
-        params->alloc.dptr = alloc.dptr;
-        return result;
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        return cuGraphAddMemFreeNode(place->out, place->graph, place->needs, place->count,
-                                     params->free.dptr);
+        return true;
     default:
-        return sim_unsupported("cuGraphAddNode of this node type");
+        return false;
+    }
+}
+
+static CUresult add_any(const struct place *place, CUgraphNodeParams *general)
+{
+    union sim_node_params params;
+    if (!general)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool is_simple = simple_params(general, &params);
+    switch (general->type) {
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return add_fill(place, &params.fill);
+    case CU_GRAPH_NODE_TYPE_HOST:
+        return add_host(place, params.host.fn, params.host.userData);
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        return add_child(place, general->graph.graph);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+        return add_event(place, general->type, general->eventWait.event);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        return add_event(place, general->type, general->eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        return add_memory_of(place, &general->alloc);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return add_free(place, general->free.dptr);
+    default:
+        return is_simple ? add_checked(place, general->type, &params)
+                         : sim_unsupported("cuGraphAddNode of this node type");
     }
 }
 
@@ -372,18 +389,18 @@ static CUresult set_params(struct sim_graph_node *node, const void *params, size
     return sim_leave(node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-#define NODE_PARAMS(get, set, type, c_type) \
-    CUresult CUDAAPI get(CUgraphNode hNode, c_type *nodeParams) \
-    { \
-        SIM_ENTER(get, 0); \
-        return get_params(hNode, type, nodeParams, sizeof *nodeParams); \
-    } \
-    CUresult CUDAAPI set(CUgraphNode hNode, const c_type *nodeParams) \
-    { \
-        SIM_ENTER(set, 0); \
-        if (!nodeParams) \
-            return CUDA_ERROR_INVALID_VALUE; \
-        sim_lock(); \
+#define NODE_PARAMS(get, set, type, c_type)                                    \
+    CUresult CUDAAPI get(CUgraphNode hNode, c_type *nodeParams)                \
+    {                                                                          \
+        SIM_ENTER(get, 0);                                                     \
+        return get_params(hNode, type, nodeParams, sizeof *nodeParams);        \
+    }                                                                          \
+    CUresult CUDAAPI set(CUgraphNode hNode, const c_type *nodeParams)          \
+    {                                                                          \
+        SIM_ENTER(set, 0);                                                     \
+        if (!nodeParams)                                                       \
+            return CUDA_ERROR_INVALID_VALUE;                                   \
+        sim_lock();                                                            \
         return set_params(typed(hNode, type), nodeParams, sizeof *nodeParams); \
     }
 
@@ -487,6 +504,43 @@ CUresult CUDAAPI cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNod
                       sizeof *nodeParams);
 }
 
+/* Changes the parameters of a node of any simple kind. */
+static CUresult set_any(struct sim_graph_node *node, const CUgraphNodeParams *general)
+{
+    union sim_node_params params;
+    if (!node || node->type != general->type)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (simple_params(general, &params))
+        node->params = params;
+    else if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        node->params.event = general->eventRecord.event;
+    else if (node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+        node->params.event = general->eventWait.event;
+    else
+        return CUDA_ERROR_INVALID_VALUE; /* memory and child graphs cannot be changed */
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+    SIM_ENTER(cuGraphNodeSetParams, 0);
+    if (!nodeParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    return sim_leave(set_any(sim_node_of(hNode), nodeParams));
+}
+
+CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                          CUgraphNodeParams *nodeParams)
+{
+    SIM_ENTER(cuGraphExecNodeSetParams, 0);
+    if (!nodeParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    struct sim_exec *exec = sim_exec_of(hGraphExec);
+    return sim_leave(set_any(exec ? sim_exec_node(exec, hNode) : NULL, nodeParams));
+}
+
 CUresult CUDAAPI cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
     SIM_ENTER(cuGraphEventRecordNodeGetEvent, 0);
@@ -555,7 +609,8 @@ CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     const struct sim_graph_memory *memory = node->params.memory;
     *params_out = node->alloc_params;
-    params_out->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED; /* captured ones have no more */
+    params_out->poolProps.allocType =
+        CU_MEM_ALLOCATION_TYPE_PINNED; /* captured ones have no more */
     params_out->poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     params_out->poolProps.location.id = (int)memory->ordinal;
     params_out->bytesize = memory->node.size;

@@ -33,7 +33,8 @@ bool sim_graph_sort(struct sim_graph *graph);
 /* A graph goes: executable graphs forget that they came from it. */
 void sim_graph_forgotten(const struct sim_graph *graph);
 
-/* User objects. Destructors run without the lock, after the call that dropped the last reference. */
+/* User objects. Destructors run without the lock, after the call that dropped the last reference.
+ */
 void sim_user_object_release(struct sim_user_object *object, unsigned count);
 bool sim_user_objects_share(const struct sim_graph *from, struct sim_graph *to);
 void sim_user_objects_run_destructors(void);

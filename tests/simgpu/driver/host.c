@@ -29,8 +29,7 @@ static CUresult allocate_host(void **pp, size_t bytes, unsigned flags)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
-    struct sim_alloc *alloc =
-        sim_alloc_new(SIMGPU_HOST, -1, (uint64_t)(uintptr_t)memory, bytes);
+    struct sim_alloc *alloc = sim_alloc_new(SIMGPU_HOST, -1, (uint64_t)(uintptr_t)memory, bytes);
     if (!alloc) {
         munmap(memory, span);
         return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);

@@ -35,7 +35,8 @@ static struct handle describe(const struct sim_alloc *alloc)
     return (struct handle){.magic = HANDLE_MAGIC,
                            .pid = (int32_t)getpid(),
                            .fd = sim.arena_fd,
-                           .offset = device->region_offset + (alloc->node.key - device->region_base),
+                           .offset =
+                               device->region_offset + (alloc->node.key - device->region_base),
                            .bytes = alloc->node.size,
                            .id = alloc->id,
                            .machine_index = (int32_t)sim_machine_index((unsigned)alloc->device)};
@@ -65,8 +66,8 @@ static CUresult map_handle(struct sim_context *context, const struct handle *han
     if (map == MAP_FAILED)
         return CUDA_ERROR_MAP_FAILED;
     uint64_t base = (uint64_t)(uintptr_t)map;
-    *alloc = sim_alloc_new(SIMGPU_IMPORT, ordinal_of(handle->machine_index), base + skip,
-                           handle->bytes);
+    *alloc =
+        sim_alloc_new(SIMGPU_IMPORT, ordinal_of(handle->machine_index), base + skip, handle->bytes);
     if (!*alloc) {
         munmap(map, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -108,19 +108,15 @@ static CUresult active_blocks(int *blocks, CUfunction func, int block_size)
 }
 
 CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func,
-                                                             int blockSize,
-                                                             size_t dynamicSMemSize)
+                                                             int blockSize, size_t dynamicSMemSize)
 {
     SIM_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor, 0);
     (void)dynamicSMemSize;
     return active_blocks(numBlocks, func, blockSize);
 }
 
-CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
-                                                                      CUfunction func,
-                                                                      int blockSize,
-                                                                      size_t dynamicSMemSize,
-                                                                      unsigned int flags)
+CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
     SIM_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 0);
     (void)dynamicSMemSize;
@@ -141,8 +137,7 @@ static CUresult potential_block(int *grid, int *block, CUfunction func, int limi
     return sim_leave(CUDA_SUCCESS);
 }
 
-CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
-                                                  CUfunction func,
+CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                                   size_t dynamicSMemSize, int blockSizeLimit)
 {
@@ -153,8 +148,9 @@ CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSi
 }
 
 CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(
-    int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-    size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+    int *minGridSize, int *blockSize, CUfunction func,
+    CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit,
+    unsigned int flags)
 {
     SIM_ENTER(cuOccupancyMaxPotentialBlockSizeWithFlags, 0);
     (void)blockSizeToDynamicSMemSize;

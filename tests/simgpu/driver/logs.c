@@ -2,6 +2,8 @@
 /* Error-log callbacks: they can be registered, and are never called, since nothing is logged. */
 #include "driver.h"
 
+#if CUDA_VERSION >= 12090
+
 #define MAX_CALLBACKS 64
 
 /* A handle is the address of its entry. */
@@ -44,3 +46,5 @@ CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
     }
     return sim_leave(result);
 }
+
+#endif

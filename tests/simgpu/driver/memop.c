@@ -67,8 +67,8 @@ static CUresult submit(struct sim_stream *stream, struct value_op op, bool waits
 
 static CUresult one(CUstream handle, struct value_op op, bool waits)
 {
-    unsigned known = waits ? 3U | CU_STREAM_WAIT_VALUE_FLUSH
-                           : (unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+    unsigned known =
+        waits ? 3U | CU_STREAM_WAIT_VALUE_FLUSH : (unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
     if (op.flags & ~known)
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
@@ -81,12 +81,12 @@ static CUresult one(CUstream handle, struct value_op op, bool waits)
     return sim_leave(submit(stream, op, waits));
 }
 
-#define VALUE_OP(name, call, c_type, wide, waits) \
+#define VALUE_OP(name, call, c_type, wide, waits)                                              \
     SIM_STREAMED(name, (CUstream hStream, CUdeviceptr addr, c_type value, unsigned int flags), \
-                 (hStream, addr, value, flags)) \
-    { \
-        SIM_ENTER(call, 0); \
-        return one(hStream, (struct value_op){addr, value, flags, wide}, waits); \
+                 (hStream, addr, value, flags))                                                \
+    {                                                                                          \
+        SIM_ENTER(call, 0);                                                                    \
+        return one(hStream, (struct value_op){addr, value, flags, wide}, waits);               \
     }
 
 VALUE_OP(cuStreamWaitValue32_v2, cuStreamWaitValue32, cuuint32_t, false, true)
@@ -105,9 +105,9 @@ static CUresult batch_item(struct sim_stream *stream, const CUstreamBatchMemOpPa
     case CU_STREAM_MEM_OP_WAIT_VALUE_64: {
         bool wide = item->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
         uint64_t value = wide ? item->waitValue.value64 : item->waitValue.value;
-        return submit(stream,
-                      (struct value_op){item->waitValue.address, value, item->waitValue.flags, wide},
-                      true);
+        return submit(
+            stream, (struct value_op){item->waitValue.address, value, item->waitValue.flags, wide},
+            true);
     }
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
     case CU_STREAM_MEM_OP_WRITE_VALUE_64: {

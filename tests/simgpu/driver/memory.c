@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device memory of cuMemAlloc's kind and its address space. Each device owns one address region,
- * mapped as a whole from the process's sparse arena file, so an allocation is only bookkeeping: pages
- * come with the first touch and go when freed ranges are punched out, a batch at a time.
+ * mapped as a whole from the process's sparse arena file, so an allocation is only bookkeeping:
+ * pages come with the first touch and go when freed ranges are punched out, a batch at a time.
  *
  * Physical memory comes in 2 MiB chunks. Requests below a chunk share chunks; a chunk whose last
  * piece is freed goes back to the device.
@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define REGION_FACTOR 4 /* address space per device, in multiples of its memory */
+#define REGION_FACTOR 4                   /* address space per device, in multiples of its memory */
 #define DIRTY_LIMIT ((uint64_t)256 << 20) /* freed bytes that may keep their pages */
 #define LOWEST_ARENA_FD 600
 #define SPARSE_COPY ((uint64_t)1 << 20) /* copies from here on look for holes */

@@ -129,7 +129,8 @@ CUresult sim_function_set_attribute(struct sim_function *function, int attribute
                      attribute < CU_FUNC_ATTRIBUTE_MAX);
     if (!settable)
         return CUDA_ERROR_INVALID_VALUE;
-    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && (value < 0 || value > 166912))
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+        (value < 0 || value > 166912))
         return CUDA_ERROR_INVALID_VALUE;
     function->attributes[attribute] = value;
     return CUDA_SUCCESS;

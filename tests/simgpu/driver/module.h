@@ -25,7 +25,8 @@ struct sim_module {
     struct sim_module *next;
 };
 
-CUresult sim_module_new(enum sim_type type, struct sim_context *context, struct sim_module **module);
+CUresult sim_module_new(enum sim_type type, struct sim_context *context,
+                        struct sim_module **module);
 void sim_module_delete(struct sim_module *module);
 
 /* Any name is taken for a function's: images are not read. NULL without memory. */

@@ -46,8 +46,7 @@ CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
     made->handles = 1;
     made->is_multicast = true;
     made->multicast_devices = prop->numDevices;
-    made->record =
-        simgpu_state_record(SIMGPU_MULTICAST, -1, (uint64_t)(uintptr_t)made, prop->size);
+    made->record = simgpu_state_record(SIMGPU_MULTICAST, -1, (uint64_t)(uintptr_t)made, prop->size);
     *mcHandle = (CUmemGenericAllocationHandle)(uintptr_t)made;
     return sim_leave(CUDA_SUCCESS);
 }

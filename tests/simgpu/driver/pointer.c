@@ -73,9 +73,9 @@ static CUresult answer(const struct pointer *pointer, CUpointer_attribute attrib
         *(int *)data = is_managed(pointer);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)data = pointer->ordinal >= 0      ? pointer->ordinal
-                       : pointer->context         ? (int)pointer->context->device
-                                                  : CU_DEVICE_CPU;
+        *(int *)data = pointer->ordinal >= 0 ? pointer->ordinal
+                       : pointer->context    ? (int)pointer->context->device
+                                             : CU_DEVICE_CPU;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         *(int *)data = alloc && alloc->kind == SIMGPU_LINEAR;
@@ -90,10 +90,10 @@ static CUresult answer(const struct pointer *pointer, CUpointer_attribute attrib
         *(int *)data = 1;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(unsigned long long *)data =
-            pointer->physical ? pointer->physical->properties.requestedHandleTypes
-            : alloc->pool     ? alloc->pool->handle_types
-                              : 0;
+        *(unsigned long long *)data = pointer->physical
+                                          ? pointer->physical->properties.requestedHandleTypes
+                                      : alloc->pool ? alloc->pool->handle_types
+                                                    : 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         *(int *)data = 0;

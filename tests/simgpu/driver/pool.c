@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream-ordered allocation. A pool reserves whole chunks of its device and hands out pieces. A free
- * takes effect when its stream comes to it; until then only the same stream may have the piece again.
- * What is reserved beyond the release threshold goes back at synchronisation points.
+ * Stream-ordered allocation. A pool reserves whole chunks of its device and hands out pieces. A
+ * free takes effect when its stream comes to it; until then only the same stream may have the piece
+ * again. What is reserved beyond the release threshold goes back at synchronisation points.
  */
 #include "pool.h"
 
@@ -198,8 +198,7 @@ static CUresult allocate(struct sim_pool *pool, struct sim_stream *stream, uint6
     CUresult result = take(pool, stream, bytes, &address, &block_bytes);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sim_alloc *alloc =
-        sim_alloc_new(SIMGPU_POOL_BLOCK, (int)pool->ordinal, address, bytes);
+    struct sim_alloc *alloc = sim_alloc_new(SIMGPU_POOL_BLOCK, (int)pool->ordinal, address, bytes);
     if (!alloc) {
         sim_extents_give(&pool->free, address, block_bytes, NULL, NULL);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -588,8 +587,8 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
 {
     if (!location)
         return CUDA_ERROR_INVALID_VALUE;
-    bool simulated = location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-                     type == CU_MEM_ALLOCATION_TYPE_PINNED;
+    bool simulated =
+        location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
     return simulated ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 

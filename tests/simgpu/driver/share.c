@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Physical memory between processes, by file descriptor. The exported descriptor opens the exporter's
- * arena anew; its file position is the memory's number in the shared state, which knows place, size,
- * holders and who pays.
+ * Physical memory between processes, by file descriptor. The exported descriptor opens the
+ * exporter's arena anew; its file position is the memory's number in the shared state, which knows
+ * place, size, holders and who pays.
  */
 #include <errno.h>
 #include <fcntl.h>

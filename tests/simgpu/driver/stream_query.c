@@ -105,6 +105,20 @@ SIM_STREAMED(cuStreamGetCtx_v2, (CUstream hStream, CUcontext *pCtx, CUgreenCtx *
 }
 #endif
 
+#if CUDA_VERSION >= 12040
+CUresult CUDAAPI cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
+{
+    SIM_ENTER(cuStreamGetGreenCtx, 0);
+    if (!phCtx)
+        return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result;
+    if (sim_stream_of(hStream, &result))
+        *phCtx = NULL; /* no stream belongs to one: there are none */
+    return sim_leave(result);
+}
+#endif
+
 #if CUDA_VERSION >= 12080
 SIM_STREAMED(cuStreamGetDevice, (CUstream hStream, CUdevice *device), (hStream, device))
 {
@@ -184,7 +198,8 @@ SIM_STREAMED(cuStreamAttachMemAsync,
              (hStream, dptr, length, flags))
 {
     SIM_ENTER(cuStreamAttachMemAsync, length);
-    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
+        flags != CU_MEM_ATTACH_SINGLE)
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result;
@@ -240,7 +255,8 @@ SIM_STREAMED(cuLaunchHostFunc, (CUstream hStream, CUhostFn fn, void *userData),
     CUDA_HOST_NODE_PARAMS host = {.fn = fn, .userData = userData};
     if (sim_capture_add(stream, CU_GRAPH_NODE_TYPE_HOST, &host, &result))
         return sim_leave(result);
-    return sim_leave(submit_host(stream, (struct host_call){.function = fn, .user_data = userData}));
+    return sim_leave(
+        submit_host(stream, (struct host_call){.function = fn, .user_data = userData}));
 }
 
 SIM_STREAMED(cuStreamAddCallback,

@@ -107,9 +107,9 @@ static CUresult create(uint64_t bytes, const CUmemAllocationProp *prop,
     made->fd = sim.arena_fd;
     made->offset = offset;
     made->handles = 1;
-    made->record = simgpu_state_record(
-        SIMGPU_PHYSICAL, ordinal < 0 ? -1 : (int)sim_machine_index((unsigned)ordinal),
-        (uint64_t)(uintptr_t)made, bytes);
+    made->record = simgpu_state_record(SIMGPU_PHYSICAL,
+                                       ordinal < 0 ? -1 : (int)sim_machine_index((unsigned)ordinal),
+                                       (uint64_t)(uintptr_t)made, bytes);
     *physical = made;
     return CUDA_SUCCESS;
 }
@@ -288,8 +288,9 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
         has_mapping_in(ptr, size))
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     struct mapping *made = calloc(1, sizeof *made);
-    if (!made || mmap((void *)(uintptr_t)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                      physical->fd, (off_t)(physical->offset + offset)) == MAP_FAILED) {
+    if (!made ||
+        mmap((void *)(uintptr_t)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+             physical->fd, (off_t)(physical->offset + offset)) == MAP_FAILED) {
         free(made);
         return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
     }
@@ -298,7 +299,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     made->physical = physical;
     made->record = simgpu_state_record(
         SIMGPU_MAPPING,
-        physical->ordinal < 0 ? -1 : (int)sim_machine_index((unsigned)physical->ordinal), ptr, size);
+        physical->ordinal < 0 ? -1 : (int)sim_machine_index((unsigned)physical->ordinal), ptr,
+        size);
     physical->mappings++;
     sim_tree_insert(&vmm.mappings, &made->node);
     return sim_leave(CUDA_SUCCESS);

@@ -4,6 +4,17 @@
 
 #include "driver_test.h"
 
+/* Forms of calls that changed with CUDA 13. */
+#if CUDA_VERSION >= 13000
+#define capture_info(stream, status, id) \
+    cuStreamGetCaptureInfo(stream, status, id, NULL, NULL, NULL, NULL)
+#define count_edges(graph, edges) cuGraphGetEdges(graph, NULL, NULL, NULL, edges)
+#else
+#define capture_info(stream, status, id) \
+    cuStreamGetCaptureInfo(stream, status, id, NULL, NULL, NULL)
+#define count_edges(graph, edges) cuGraphGetEdges(graph, NULL, NULL, edges)
+#endif
+
 static CUstream new_stream(unsigned flags)
 {
     CUstream stream;
@@ -61,13 +72,13 @@ TEST(capture_status_and_id)
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     EXPECT_EQ(status_of(stream), CU_STREAM_CAPTURE_STATUS_NONE);
     OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(cuStreamGetCaptureInfo(stream, &status, &first, NULL, NULL, NULL, NULL));
+    OK(capture_info(stream, &status, &first));
     EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     EXPECT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
               CUDA_ERROR_ILLEGAL_STATE);
     OK(cuStreamEndCapture(stream, &graph));
     OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(cuStreamGetCaptureInfo(stream, &status, &second, NULL, NULL, NULL, NULL));
+    OK(capture_info(stream, &status, &second));
     EXPECT(first != second);
     OK(cuStreamEndCapture(stream, &graph));
     EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_ILLEGAL_STATE);
@@ -100,7 +111,7 @@ TEST(capture_spreads_by_events)
     EXPECT_EQ(status_of(b), CU_STREAM_CAPTURE_STATUS_NONE);
     OK(cuGraphGetRootNodes(graph, NULL, &roots));
     EXPECT_EQ(roots, 1);
-    OK(cuGraphGetEdges(graph, NULL, NULL, NULL, &edges));
+    OK(count_edges(graph, &edges));
     EXPECT_EQ(edges, 4);
 }
 

@@ -120,8 +120,8 @@ TEST(entry_versions_and_streams)
     OK(cuGetProcAddress_v2("cuMemAllocAsync", &pfn, 11020,
                            CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
     EXPECT((uintptr_t)pfn == (uintptr_t)cuMemAllocAsync_ptsz);
-    OK(cuGetProcAddress_v2("cuMemAlloc", &pfn, 13000,
-                           CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
+    OK(cuGetProcAddress_v2("cuMemAlloc", &pfn, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+                           NULL));
     EXPECT((uintptr_t)pfn == (uintptr_t)cuMemAlloc_v2);
 }
 

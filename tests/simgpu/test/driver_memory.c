@@ -156,7 +156,8 @@ TEST(memory_address_range_and_attributes)
     OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, a));
     EXPECT_EQ(ordinal, 0);
     OK(cuMemHostAlloc(&host, 100, 0));
-    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                             (CUdeviceptr)(uintptr_t)host));
     EXPECT_EQ(type, CU_MEMORYTYPE_HOST);
     EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                     (CUdeviceptr)(uintptr_t)&type),
@@ -230,11 +231,8 @@ TEST(arrays_and_mipmaps)
     CUmipmappedArray mipmap;
     char in[64];
     char out[64] = {0};
-    CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 1024,
-                                          .Height = 1024,
-                                          .Depth = 3,
-                                          .Format = CU_AD_FORMAT_FLOAT,
-                                          .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+        .Width = 1024, .Height = 1024, .Depth = 3, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     START();
     OK(cuArray3DCreate(&array, &descriptor));
     EXPECT_EQ(test_used(), 12 * MIB);

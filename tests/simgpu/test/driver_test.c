@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the driver's tests, each in a process of its own; arguments select by the start of the name. */
+/* Runs the driver's tests, each in a process of its own; arguments select by the start of the name.
+ */
 #include "driver_test.h"
 
 #include <string.h>

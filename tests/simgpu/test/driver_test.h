@@ -26,31 +26,31 @@ struct test {
 
 void test_register(struct test *test);
 
-#define TEST(name) \
-    static void test_##name(void); \
+#define TEST(name)                                                 \
+    static void test_##name(void);                                 \
     __attribute__((constructor)) static void register_##name(void) \
-    { \
-        static struct test test = {#name, test_##name, NULL}; \
-        test_register(&test); \
-    } \
+    {                                                              \
+        static struct test test = {#name, test_##name, NULL};      \
+        test_register(&test);                                      \
+    }                                                              \
     static void test_##name(void)
 
-#define EXPECT(condition) \
-    do { \
-        if (!(condition)) { \
+#define EXPECT(condition)                                                            \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
             fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
-            exit(1); \
-        } \
+            exit(1);                                                                 \
+        }                                                                            \
     } while (0)
 
-#define EXPECT_EQ(a, b) \
-    do { \
-        long long a_ = (long long)(a), b_ = (long long)(b); \
-        if (a_ != b_) { \
+#define EXPECT_EQ(a, b)                                                                           \
+    do {                                                                                          \
+        long long a_ = (long long)(a), b_ = (long long)(b);                                       \
+        if (a_ != b_) {                                                                           \
             fprintf(stderr, "%s:%d: %s is %lld, not %s = %lld\n", __FILE__, __LINE__, #a, a_, #b, \
-                    b_); \
-            exit(1); \
-        } \
+                    b_);                                                                          \
+            exit(1);                                                                              \
+        }                                                                                         \
     } while (0)
 
 #define OK(call) EXPECT_EQ(call, CUDA_SUCCESS)
