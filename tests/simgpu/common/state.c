@@ -17,7 +17,8 @@
 #define LOWEST_LOCK_FD 700 /* above what programs that close their descriptors loop over */
 #define RECORDS_BYTES ((size_t)SIMGPU_MAX_RECORDS * sizeof(struct simgpu_record))
 
-struct simgpu_state_view simgpu_view = {.slot = -1, .lock_fd = -1};
+struct simgpu_state_view simgpu_view = {
+    .attach_lock = PTHREAD_MUTEX_INITIALIZER, .slot = -1, .lock_fd = -1};
 
 const char *simgpu_kind_name(enum simgpu_kind kind)
 {
@@ -272,6 +273,7 @@ static int take_slot(void)
         simgpu_view.slot = slot;
         name_process(process);
         process->generation = ++header->generation;
+        simgpu_view.generation = process->generation;
         result = 0;
     }
     simgpu_state_unlock();
@@ -282,19 +284,13 @@ int simgpu_state_attach(bool owner)
 {
     const char *path = getenv("SIMGPU_STATE");
     int error = 0;
+    pthread_mutex_lock(&simgpu_view.attach_lock);
     if (!simgpu_view.header)
         error = path && *path ? map_file(path) : map_private();
-    return error || !owner ? error : take_slot();
-}
-
-void simgpu_state_detach(void)
-{
-    if (simgpu_view.slot < 0)
-        return;
-    simgpu_state_lock();
-    clear_slot(simgpu_view.slot);
-    simgpu_view.slot = -1;
-    simgpu_state_unlock();
+    if (!error && owner)
+        error = take_slot();
+    pthread_mutex_unlock(&simgpu_view.attach_lock);
+    return error;
 }
 
 int simgpu_state_slot(void)
@@ -303,6 +299,13 @@ int simgpu_state_slot(void)
 }
 
 /* ---- charging ---- */
+
+struct simgpu_process *simgpu_state_own(void)
+{
+    struct simgpu_process *process =
+        simgpu_view.slot < 0 ? NULL : &simgpu_view.header->processes[simgpu_view.slot];
+    return process && process->generation == simgpu_view.generation ? process : NULL;
+}
 
 static uint64_t other_bytes(unsigned device)
 {
@@ -336,9 +339,12 @@ int simgpu_state_charge(unsigned device, enum simgpu_kind kind, uint64_t bytes)
     simgpu_state_lock();
     if (!has_room(device, bytes))
         simgpu_state_reap();
+    struct simgpu_process *process = simgpu_state_own();
     if (has_room(device, bytes)) {
-        header->processes[simgpu_view.slot].used_bytes[device][kind] += bytes;
-        header->used_bytes[device] += bytes;
+        if (process) {
+            process->used_bytes[device][kind] += bytes;
+            header->used_bytes[device] += bytes;
+        }
         result = 0;
     }
     simgpu_state_unlock();
@@ -349,8 +355,11 @@ void simgpu_state_release(unsigned device, enum simgpu_kind kind, uint64_t bytes
 {
     struct simgpu_header *header = simgpu_view.header;
     simgpu_state_lock();
-    header->processes[simgpu_view.slot].used_bytes[device][kind] -= bytes;
-    header->used_bytes[device] -= bytes;
+    struct simgpu_process *process = simgpu_state_own();
+    if (process) {
+        process->used_bytes[device][kind] -= bytes;
+        header->used_bytes[device] -= bytes;
+    }
     simgpu_state_unlock();
 }
 

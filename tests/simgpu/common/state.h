@@ -7,6 +7,7 @@
  *
  * A process owns one slot. It is alive while it holds a lock on its byte of STATE.lock, which the
  * kernel drops with the process (and on exec); whoever next looks gives a dead slot's memory back.
+ * A process never gives its slot back itself: its last calls, from exit handlers too, still count.
  * All functions are thread-safe; the lock inside is process-shared and robust.
  */
 #ifndef SIMGPU_COMMON_STATE_H
@@ -89,11 +90,8 @@ struct simgpu_export {
 };
 
 /* Maps the state (SIMGPU_STATE, else private memory). OWNER: also takes a slot for this process.
- * Returns 0 or a negative errno. Must not be called twice with OWNER. */
+ * Returns 0 or a negative errno. Must not be called twice with OWNER; thread-safe otherwise. */
 int simgpu_state_attach(bool owner);
-
-/* Gives this process's slot back (normal end). Harmless when there is none. */
-void simgpu_state_detach(void);
 
 /* This process's slot, or -1. */
 int simgpu_state_slot(void);

@@ -11,12 +11,12 @@
 uint32_t simgpu_state_record(enum simgpu_kind kind, int device, uint64_t address,
                              uint64_t requested_bytes)
 {
-    struct simgpu_process *process = &simgpu_view.header->processes[simgpu_view.slot];
     uint32_t index = UINT32_MAX;
     simgpu_state_lock();
-    if (simgpu_view.free_count)
+    struct simgpu_process *process = simgpu_state_own();
+    if (process && simgpu_view.free_count)
         index = simgpu_view.free_records[--simgpu_view.free_count];
-    else if (process->record_end < SIMGPU_MAX_RECORDS)
+    else if (process && process->record_end < SIMGPU_MAX_RECORDS)
         index = process->record_end++;
     if (index != UINT32_MAX) {
         simgpu_view.records[index] = (struct simgpu_record){.address = address,
@@ -43,8 +43,10 @@ void simgpu_state_forget(uint32_t record)
             simgpu_view.free_room = room;
         }
     }
+    struct simgpu_process *process = simgpu_state_own();
     simgpu_view.records[record].kind_plus_one = 0;
-    simgpu_view.header->processes[simgpu_view.slot].record_count--;
+    if (process)
+        process->record_count--;
     if (simgpu_view.free_count < simgpu_view.free_room)
         simgpu_view.free_records[simgpu_view.free_count++] = record;
     simgpu_state_unlock();

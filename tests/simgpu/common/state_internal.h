@@ -21,11 +21,13 @@ struct simgpu_header {
 
 /* This process's view: the mapping, its own slot and records. */
 struct simgpu_state_view {
+    pthread_mutex_t attach_lock;
     struct simgpu_header *header;
     struct simgpu_record *records;
     int slot;
-    int fd;      /* the state file; -1: private memory */
-    int lock_fd; /* STATE.lock; never closed, a close would drop the slot's lock */
+    uint64_t generation; /* of the slot, when it was taken */
+    int fd;              /* the state file; -1: private memory */
+    int lock_fd;         /* STATE.lock; never closed, a close would drop the slot's lock */
     uint64_t record_number;
     uint32_t *free_records; /* stack of free records below record_end */
     uint32_t free_count;
@@ -36,6 +38,10 @@ extern struct simgpu_state_view simgpu_view;
 
 void simgpu_state_lock(void);
 void simgpu_state_unlock(void);
+
+/* This process's part of the books. NULL without one, or when another process took it back because
+ * this one closed STATE.lock (a program that closes all descriptors). Lock held. */
+struct simgpu_process *simgpu_state_own(void);
 
 /* Gives back what dead processes held. Lock held. */
 void simgpu_state_reap(void);

@@ -19,9 +19,7 @@ static _Atomic(atomic_uchar *) initialised;
 static struct {
     pthread_mutex_t lock;
     pthread_mutex_t init_lock;
-    pid_t pid;
     bool tracing;
-    bool unsupported_told;
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER, .init_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const call_names[] = {
@@ -96,7 +94,6 @@ static CUresult start(void)
     simgpu_inject_init("cu", sim_error_number);
     const char *trace = getenv("SIMGPU_TRACE");
     core.tracing = trace && *trace == '1';
-    core.pid = getpid();
     atomic_store((atomic_uchar *)page, PHASE_RUNNING);
     atomic_store_explicit(&initialised, page, memory_order_release);
     return CUDA_SUCCESS;
@@ -119,13 +116,6 @@ CUresult CUDAAPI cuInit(unsigned int Flags)
 
 /* Libraries unloaded after this one still call: they are told that the driver is gone. The slot is
  * not given back here, where other threads may be inside a call: the process's end does it. */
-__attribute__((destructor)) static void finish(void)
-{
-    atomic_uchar *page = atomic_load(&initialised);
-    if (page && atomic_load(page) && getpid() == core.pid)
-        atomic_store(page, PHASE_ENDED);
-}
-
 CUresult CUDAAPI cuDriverGetVersion(int *driverVersion)
 {
     if (!driverVersion)
