@@ -272,39 +272,42 @@ static bool may_sample(uint64_t now_ns)
            elapsed_ns / SAMPLE_SHARE + SAMPLE_ALLOWANCE_NS;
 }
 
+struct measurement {
+    uint64_t began_ns, ended_ns;
+    size_t free_bytes, total_bytes;
+};
+
 /* False when there is no current context or no budget. */
-static bool sample(size_t *free_bytes, size_t *total_bytes)
+static bool measure(struct measurement *measurement)
 {
     REAL(get_info, HOOK_cuMemGetInfo_v2, size_t *, size_t *);
-    uint64_t began_ns = shim_now_ns();
-    if (get_info == NULL || !may_sample(began_ns)) {
+    measurement->began_ns = shim_now_ns();
+    if (get_info == NULL || !may_sample(measurement->began_ns)) {
         return false;
     }
     hook_own_calls_begin();
-    bool known = get_info(free_bytes, total_bytes) == ABI_SUCCESS;
+    bool known = get_info(&measurement->free_bytes, &measurement->total_bytes) == ABI_SUCCESS;
     hook_own_calls_end();
-    uint64_t spent_ns = shim_now_ns() - began_ns;
+    measurement->ended_ns = shim_now_ns();
+    uint64_t spent_ns = measurement->ended_ns - measurement->began_ns;
     atomic_fetch_add_explicit(&devices.spent_ns, spent_ns, memory_order_relaxed);
     hook_count_sample_ns(spent_ns);
     return known;
 }
 
-void devices_sample_apart(const struct vs_event *near)
+/* Stamped with the time before: of two figures the one that was asked for later is right. */
+static void tell_measurement(const struct measurement *measurement, int device, uint64_t context,
+                             const struct vs_event *near)
 {
-    uint64_t context = 0;
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    int device = devices_current(&context);
-    uint64_t asked_ns = shim_now_ns();
-    if (device == VS_DEVICE_UNKNOWN || !sample(&free_bytes, &total_bytes)) {
-        return;
-    }
+    uint64_t duration_ns = measurement->ended_ns - measurement->began_ns;
     struct vs_event event = {.kind = VS_KIND_SAMPLE,
-                             .time_ns = asked_ns, /* other threads may be recorded in between */
+                             .time_ns = measurement->began_ns,
+                             .duration_ns =
+                                 duration_ns < UINT32_MAX ? (uint32_t)duration_ns : UINT32_MAX,
                              .device = (int8_t)device,
                              .context = context,
-                             .size = total_bytes,
-                             .free_bytes = free_bytes,
+                             .size = measurement->total_bytes,
+                             .free_bytes = measurement->free_bytes,
                              .flags = VS_EVENT_FREE_SAMPLED,
                              .call = near->call,
                              .label = near->label,
@@ -312,19 +315,81 @@ void devices_sample_apart(const struct vs_event *near)
     shim_emit(&event);
 }
 
-/* An event of another device than the current one cannot carry the current one's figure. */
-static void sample_into(struct vs_event *event)
+/* A context that the call has made, and that is not current: made so for a moment. */
+static void measure_new_context(const struct vs_event *event)
+{
+    REAL(push, REAL_cuCtxPushCurrent_v2, void *);
+    REAL(pop, REAL_cuCtxPopCurrent_v2, void **);
+    struct measurement measurement;
+    void *context = NULL;
+    bool known = false;
+    hook_own_calls_begin();
+    if (push != NULL && pop != NULL && !capturing_somewhere() &&
+        push((void *)(uintptr_t)event->context) == ABI_SUCCESS) {
+        known = measure(&measurement);
+        pop(&context);
+    }
+    hook_own_calls_end();
+    if (known) {
+        introduce(event->device);
+        tell_measurement(&measurement, event->device, event->context, event);
+    }
+}
+
+static bool is_new_context(const struct vs_event *event)
+{
+    return event->kind == VS_KIND_CONTEXT_RETAIN && event->result == ABI_SUCCESS &&
+           event->context != 0 && event->device >= 0;
+}
+
+void devices_sample_apart(const struct vs_event *near)
 {
     uint64_t context = 0;
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
+    struct measurement measurement;
     int device = devices_current(&context);
-    if (event->device == VS_DEVICE_UNKNOWN) {
-        devices_sample_apart(event);
-    } else if (event->device == device && sample(&free_bytes, &total_bytes)) {
-        event->free_bytes = free_bytes;
-        event->flags |= VS_EVENT_FREE_SAMPLED;
+    if (is_new_context(near) && context != near->context) {
+        measure_new_context(near);
+    } else if (device != VS_DEVICE_UNKNOWN && measure(&measurement)) {
+        tell_measurement(&measurement, device, context, near);
     }
+}
+
+/*
+ * False when the figure cannot go with the event: it is another device's than
+ * the current one, or was read too long after the event's time.
+ */
+static bool measure_into(struct vs_event *event)
+{
+    uint64_t context = 0;
+    struct measurement measurement;
+    int device = devices_current(&context);
+    if (event->device != device || device == VS_DEVICE_UNKNOWN ||
+        (is_new_context(event) && context != event->context)) {
+        return false;
+    }
+    if (!measure(&measurement)) {
+        return true;
+    }
+    if (measurement.ended_ns - event->time_ns > VS_SAMPLED_WITHIN_NS) {
+        return false;
+    }
+    event->free_bytes = measurement.free_bytes;
+    event->flags |= VS_EVENT_FREE_SAMPLED;
+    return true;
+}
+
+/* ---- allocations ---------------------------------------------------------------------------- */
+
+uint64_t devices_size_of(const struct vs_event *event)
+{
+    REAL(get_range, REAL_cuMemGetAddressRange_v2, uint64_t *, size_t *, uint64_t);
+    uint64_t base = 0;
+    size_t bytes = 0;
+    hook_own_calls_begin();
+    bool known = get_range != NULL && get_range(&base, &bytes, event->address) == ABI_SUCCESS &&
+                 base == event->address;
+    hook_own_calls_end();
+    return known ? bytes : 0;
 }
 
 /* ---- pools ----------------------------------------------------------------------------------- */
@@ -351,7 +416,7 @@ static uint64_t pool_figure(const struct vs_event *event, int attribute)
     return value;
 }
 
-void devices_complete(struct vs_event *event, bool sampled)
+bool devices_complete(struct vs_event *event, bool sampled)
 {
     if (event->kind == VS_KIND_POOL_ALLOC || event->kind == VS_KIND_POOL_TRIM) {
         hook_own_calls_begin();
@@ -362,7 +427,5 @@ void devices_complete(struct vs_event *event, bool sampled)
         event->extra[1] = pool_figure(event, ABI_POOL_USED_CURRENT);
         hook_own_calls_end();
     }
-    if (sampled) {
-        sample_into(event);
-    }
+    return sampled && !measure_into(event);
 }

@@ -23,8 +23,14 @@ int devices_current(uint64_t *context);
 /* Sets VS_EVENT_CAPTURING when the event's stream is being captured. */
 void devices_note_stream(struct vs_event *event);
 
-/* The event's pool, the pool's figures, and with `sample` the free bytes of its device. */
-void devices_complete(struct vs_event *event, bool sample);
+/*
+ * The event's pool, the pool's figures, and with `sample` the free bytes of its
+ * device. True when these must be told by a sample of their own, after the event.
+ */
+bool devices_complete(struct vs_event *event, bool sample);
+
+/* Bytes of the allocation at the event's address; 0 when the driver does not know it. */
+uint64_t devices_size_of(const struct vs_event *event);
 
 /* A SAMPLE event of the current device, if one may be taken now. `near` gives call, label and
  * module. */

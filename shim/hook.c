@@ -135,6 +135,18 @@ static uint64_t key_of_call(const struct hook_call *call)
            (event->pool << 3) ^ (device << 56);
 }
 
+/*
+ * A hook that was jumped out of may have left its frame, guard and all, just
+ * where this one's lies now; two live ones never overlap.
+ */
+static void forget_overlaid(const struct shim_thread *thread, const struct hook_call *call)
+{
+    uintptr_t above = (uintptr_t)thread->stack_mark - (uintptr_t)&call->frame;
+    if (thread->depth != 0 && above < sizeof(*call) - offsetof(struct hook_call, frame)) {
+        thread_repair();
+    }
+}
+
 /* An own call that was jumped out of left its mark behind; its hook's frame tells. */
 static bool inside_own_call(const struct shim_thread *thread, const struct hook_call *call)
 {
@@ -247,6 +259,7 @@ void *hook_begin(struct hook_call *call, unsigned hook, unsigned slot, const voi
 
     call->hook = (uint16_t)hook;
     call->active = false;
+    forget_overlaid(thread, call);
     if (slot == HOOK_SLOT_OF_CALLER || (on && thread->depth == 0)) {
         module = hook_module_of(caller);
     }

@@ -5,6 +5,10 @@
  * here for each hooked name and each kind of caller, from the loaded objects
  * themselves. "Kind of caller" is the CUDA runtime it was linked against, for
  * two of them may live in one process; the driver is unique.
+ *
+ * The caller is known by its return address, so a library whose call is a tail
+ * call is taken for its own caller. With one runtime that changes nothing; with
+ * two, the call may reach the other one, which works on the same driver handles.
  */
 #include "real_table.h"
 

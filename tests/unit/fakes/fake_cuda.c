@@ -43,6 +43,39 @@ int cuCtxGetDevice(int *out)
     return 0;
 }
 
+/* What is pushed is device 1's context. */
+EXPORT int cuCtxPushCurrent_v2(void *context);
+int cuCtxPushCurrent_v2(void *context)
+{
+    (void)context;
+    fake_cuda.pushed++;
+    return 0;
+}
+
+EXPORT int cuCtxPopCurrent_v2(void **out);
+int cuCtxPopCurrent_v2(void **out)
+{
+    *out = &context_of_device[1];
+    fake_cuda.pushed--;
+    return 0;
+}
+
+EXPORT int cuDevicePrimaryCtxRetain(void **out, int device);
+int cuDevicePrimaryCtxRetain(void **out, int device)
+{
+    fake_cuda.context_calls++;
+    *out = &context_of_device[device];
+    return fake_cuda.result;
+}
+
+EXPORT int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address);
+int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address)
+{
+    *base = address & ~0xfffULL;
+    *bytes = 0x1234;
+    return 0;
+}
+
 EXPORT int cuDeviceGetName(char *out, int bytes, int device);
 int cuDeviceGetName(char *out, int bytes, int device)
 {
@@ -62,7 +95,7 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     fake_cuda.free_questions++;
     usleep((useconds_t)fake_cuda.free_question_us);
-    *free_bytes = 1000;
+    *free_bytes = fake_cuda.pushed ? 1700 : 1000;
     *total = 5000;
     return 0;
 }

@@ -87,6 +87,19 @@ __attribute__((unused)) static void plain_register(struct plain_test *test)
 #define cr_assert_arr_eq(a, b, bytes, ...) \
     PLAIN_CHECK(memcmp((a), (b), (bytes)) == 0, #a " holds " #b)
 
+/* Criterion goes on after a failed expectation; here the first one ends the test as well. */
+#define cr_expect cr_assert
+#define cr_expect_not cr_assert_not
+#define cr_expect_eq cr_assert_eq
+#define cr_expect_neq cr_assert_neq
+#define cr_expect_lt cr_assert_lt
+#define cr_expect_leq cr_assert_leq
+#define cr_expect_gt cr_assert_gt
+#define cr_expect_geq cr_assert_geq
+#define cr_expect_null cr_assert_null
+#define cr_expect_not_null cr_assert_not_null
+#define cr_expect_str_eq cr_assert_str_eq
+
 /* ---- running ------------------------------------------------------------------------ */
 
 static const struct plain_options *plain_suite_options(const char *suite)
