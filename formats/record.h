@@ -23,7 +23,7 @@
 /* clang-format off */
 #define VS_KIND_TABLE(X)                                                                           \
     X(1, ALLOC, "alloc", 'D', "address; size asked for; extra[0] = granted pitch or 0")            \
-    X(2, FREE, "free", 'D', "address; size 0")                                                     \
+    X(2, FREE, "free", 'D', "address; size 0, after a loss in this trace what it frees")           \
     X(3, UNDO, "undo", 'M',                                                                        \
       "takes back an earlier record that turned out to fail: handle = its sequence; result = why") \
     X(4, POOL_ALLOC, "pool_alloc", 'D',                                                            \
@@ -86,6 +86,7 @@
     X(57, GRAPH_DESTROY, "graph_destroy", 'O', "handle = graph")                                   \
     X(58, DEVICE_SET, "device_set", 'O', "device")                                                 \
     X(59, OTHER_CALL, "other_call", 'O', "a listed call whose failure matters but not its bytes")  \
+    X(60, GRAPH_UPLOAD, "graph_upload", 'O', "handle = executable; stream")                        \
     X(80, FW_ALLOC, "fw_alloc", 'F',                                                               \
       "address; size = block; stream; extra[0]/[1] = the framework's own allocated/reserved after") \
     X(81, FW_FREE, "fw_free", 'F',                                                                 \

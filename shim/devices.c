@@ -355,19 +355,19 @@ void devices_sample_apart(const struct vs_event *near)
 }
 
 /*
- * False when the figure cannot go with the event: it is another device's than
- * the current one, or was read too long after the event's time.
+ * False when the figure cannot go with the event: which device it concerns is
+ * not known, its context is not current, or reading took too long.
  */
 static bool measure_into(struct vs_event *event)
 {
     uint64_t context = 0;
     struct measurement measurement;
     int device = devices_current(&context);
-    if (event->device != device || device == VS_DEVICE_UNKNOWN ||
+    if (event->device == VS_DEVICE_UNKNOWN ||
         (is_new_context(event) && context != event->context)) {
         return false;
     }
-    if (!measure(&measurement)) {
+    if (event->device != device || !measure(&measurement)) {
         return true;
     }
     if (measurement.ended_ns - event->time_ns > VS_SAMPLED_WITHIN_NS) {

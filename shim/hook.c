@@ -83,8 +83,8 @@ static const uint8_t traits[VS_RING_LOSS_KINDS] = {
     [VS_KIND_GRAPH_UPLOAD] = TRAIT_SAMPLE_AFTER,
     [VS_KIND_GRAPH_EXEC_DESTROY] = TRAIT_INTENT | MEASURED,
     [VS_KIND_GRAPH_DESTROY] = TRAIT_INTENT,
-    [VS_KIND_DEVICE_SET] = TRAIT_SAMPLE_APART,                     /* may make a context */
-    [VS_KIND_OTHER_CALL] = TRAIT_ONLY_FAILED | TRAIT_SAMPLE_APART, /* a graph's upload allocates */
+    [VS_KIND_DEVICE_SET] = TRAIT_SAMPLE_APART, /* may make a context */
+    [VS_KIND_OTHER_CALL] = TRAIT_ONLY_FAILED,
 };
 
 static bool has(unsigned kind, unsigned wanted)

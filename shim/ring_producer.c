@@ -24,6 +24,7 @@
 #define WAIT_SLICE_NS NS_PER_MS   /* a wake-up that got lost costs no more than this */
 #define WAKE_PARTS 8U             /* the consumer is woken that often per lap */
 #define TIMED_ONE_IN 64U          /* events whose cost is measured */
+#define TIMED_FIRST 64U           /* of each thread, all of them */
 #define RING_MIN_CELLS 1024U
 #define EVENT_CELLS 2U
 #define PENDING_CELL_BITS 7U
@@ -470,17 +471,38 @@ static bool writer_begin(struct vs_ring_header *ring, struct shim_thread *thread
     return true;
 }
 
+/* How many events the thread's next one stands for when its cost is measured; 0: it is not. */
+static uint32_t events_timed(struct shim_thread *thread)
+{
+    uint32_t number = ++thread->events;
+    if (__builtin_expect(number <= TIMED_FIRST, 0)) {
+        return 1;
+    }
+    return number % TIMED_ONE_IN == 0 ? TIMED_ONE_IN : 0;
+}
+
 /* Waiting is accounted for by itself. */
-static void account_spent(struct vs_ring_header *ring, uint64_t since_ns, uint64_t waited_ns)
+static void account_spent(struct vs_ring_header *ring, uint64_t since_ns, uint64_t waited_ns,
+                          uint32_t events)
 {
     uint64_t spent = shim_now_ns() - since_ns - waited_ns;
-    atomic_fetch_add_explicit(&ring->spent_ns, spent * TIMED_ONE_IN, memory_order_relaxed);
+    atomic_fetch_add_explicit(&ring->spent_ns, spent * events, memory_order_relaxed);
     atomic_fetch_add_explicit(&ring->spent_samples, 1, memory_order_relaxed);
 }
 
-uint64_t shim_emit(struct vs_event *event)
+/* A call that failed moved nothing. */
+static void count_lost_event(struct vs_ring_header *ring, const struct vs_event *event,
+                             enum vs_loss_cause cause)
+{
+    ring_count_loss(ring, cause, event->device, event->kind, 1,
+                    event->result == 0 ? event->size : 0);
+}
+
+/* Returns the sequence; 0 when it was lost: not counted yet if *cause is below VS_LOSS_CAUSES. */
+static inline uint64_t put_event(struct vs_event *event, enum vs_loss_cause *cause)
 {
     struct shim_thread *thread = &shim_thread;
+    *cause = VS_LOSS_CAUSES;
     if (!shim_recording() &&
         !(thread->busy == 0 && lifecycle_wait_until_recording(WAIT_PER_EVENT_NS))) {
         lifecycle_lose_unrecorded(event);
@@ -488,30 +510,54 @@ uint64_t shim_emit(struct vs_event *event)
     }
     struct vs_ring_header *ring = lifecycle_ring;
     struct writer writer;
-    enum vs_loss_cause cause;
     uint64_t position = 0;
 
     if (__builtin_expect(!thread->named || thread->generation != shim_generation(), 0)) {
         intern_thread();
     }
     writer_open(ring, thread, &writer);
-    bool timed = ++thread->events % TIMED_ONE_IN == 0;
+    uint32_t timed = events_timed(thread);
     uint64_t waited_before_ns = thread->waited_ns;
-    uint64_t began_ns = timed ? shim_now_ns() : 0;
+    uint64_t began_ns = timed != 0 ? shim_now_ns() : 0;
     if (event->time_ns == 0) {
-        event->time_ns = timed ? began_ns : shim_now_ns();
+        event->time_ns = timed != 0 ? began_ns : shim_now_ns();
     }
-    if (writer_begin(ring, thread, EVENT_CELLS, &position, &cause)) {
+    if (writer_begin(ring, thread, EVENT_CELLS, &position, cause)) {
         write_event(ring, position, event);
         commit(ring, position, EVENT_CELLS);
+        *cause = VS_LOSS_CAUSES;
     } else {
-        ring_count_loss(ring, cause, event->device, event->kind, 1, event->size);
         position = 0;
     }
-    if (timed) {
-        account_spent(ring, began_ns, thread->waited_ns - waited_before_ns);
+    if (timed != 0) {
+        account_spent(ring, began_ns, thread->waited_ns - waited_before_ns, timed);
     }
     writer_close(thread, &writer);
+    return position;
+}
+
+uint64_t shim_emit(struct vs_event *event)
+{
+    enum vs_loss_cause cause;
+    uint64_t position = put_event(event, &cause);
+    if (__builtin_expect(cause < VS_LOSS_CAUSES, 0)) {
+        count_lost_event(lifecycle_ring, event, cause);
+    }
+    return position;
+}
+
+uint64_t shim_emit_free(struct vs_event *event, uint64_t (*size_of)(const struct vs_event *event))
+{
+    enum vs_loss_cause cause;
+    if (shim_recording() && atomic_load_explicit(&lifecycle_ring->last_loss_position,
+                                                 memory_order_relaxed) != 0) {
+        event->size = size_of(event);
+    }
+    uint64_t position = put_event(event, &cause);
+    if (__builtin_expect(cause < VS_LOSS_CAUSES, 0)) {
+        event->size = event->size != 0 ? event->size : size_of(event);
+        count_lost_event(lifecycle_ring, event, cause);
+    }
     return position;
 }
 

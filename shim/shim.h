@@ -101,6 +101,12 @@ uint64_t shim_now_ns(void);
  */
 uint64_t shim_emit(struct vs_event *event);
 
+/*
+ * The same for an event that gives memory back. Once anything was lost, this one
+ * included, `size_of` is asked for its size: the loss counters need it.
+ */
+uint64_t shim_emit_free(struct vs_event *event, uint64_t (*size_of)(const struct vs_event *event));
+
 /* Any other record (vs_record_head types). True when committed. Same rules. */
 bool shim_emit_definition(uint8_t type, uint32_t id, uint32_t aux, const void *payload,
                           uint32_t bytes, const void *more, uint32_t more_bytes);

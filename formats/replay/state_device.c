@@ -76,6 +76,7 @@ static int implicit_of(const struct vs_event *event)
     case VS_KIND_GRAPH_INSTANTIATE:
     case VS_KIND_GRAPH_EXEC_DESTROY:
     case VS_KIND_GRAPH_LAUNCH:
+    case VS_KIND_GRAPH_UPLOAD:
     case VS_KIND_GRAPH_TRIM:
         return VS_IMPLICIT_GRAPHS;
     case VS_KIND_LIMIT_SET:

@@ -19,6 +19,7 @@ static bool moves_memory(const struct vs_event *event)
 {
     return event->result == 0 && (vs_kind_layer(event->kind) == 'D' ||
                                   event->kind == VS_KIND_GRAPH_LAUNCH ||
+                                  event->kind == VS_KIND_GRAPH_UPLOAD ||
                                   event->kind == VS_KIND_STREAM_CREATE ||
                                   event->kind == VS_KIND_STREAM_DESTROY);
 }

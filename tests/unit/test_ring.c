@@ -118,6 +118,25 @@ Test(ring, a_record_that_is_too_long_is_refused_and_counted)
     cr_assert_eq(consumer_drain(&consumer), 0);
 }
 
+/* A short run has a cost, too: the first events are all measured, then one in 64. */
+Test(ring, the_first_events_are_timed)
+{
+    struct consumer consumer = lab_open(SMALL);
+    shim_thread.events = 0;
+    for (uint64_t i = 1; i <= 3; i++) {
+        struct vs_event event = lab_event(i);
+        shim_emit(&event);
+    }
+    cr_assert_eq(consumer.ring->spent_samples, 3);
+    cr_assert_gt(consumer.ring->spent_ns, 0);
+    cr_assert_lt(consumer.ring->spent_ns, 10 * MS);
+    for (uint64_t i = 4; i <= 256; i++) {
+        struct vs_event event = lab_event(i);
+        shim_emit(&event);
+    }
+    cr_assert_eq(consumer.ring->spent_samples, 64 + 3);
+}
+
 /* ---- a full ring ---------------------------------------------------------------- */
 
 static uint64_t lost_events(struct vs_ring_header *ring, enum vs_loss_cause cause)
@@ -154,6 +173,54 @@ static void fill(void)
     while (shim_emit(&event) != 0) {
     }
     shim_config.when_full = before;
+}
+
+static unsigned sizes_asked;
+
+static uint64_t size_of(const struct vs_event *event)
+{
+    sizes_asked++;
+    return event->address;
+}
+
+static uint64_t emit_free(uint64_t bytes)
+{
+    struct vs_event event = lab_event(1);
+    event.kind = VS_KIND_FREE;
+    event.address = bytes;
+    event.size = 0;
+    return shim_emit_free(&event, size_of);
+}
+
+/* What is lost counts with its size, and so does every free from then on. */
+Test(ring, frees_have_sizes_once_something_was_lost)
+{
+    struct consumer consumer = lab_open(SMALL);
+    sizes_asked = 0;
+    shim_config.when_full = SHIM_WHEN_FULL_DROP;
+    cr_assert_neq(emit_free(100), 0);
+    cr_assert_eq(sizes_asked, 0);
+    fill();
+    cr_assert_eq(emit_free(200), 0);
+    const struct vs_loss_counter *lost = &consumer.ring->loss[VS_LOSS_FULL_DROP][3][VS_KIND_FREE];
+    cr_assert_eq(lost->events, 1);
+    cr_assert_eq(lost->bytes, 200);
+    consumer_drain(&consumer);
+    cr_assert_neq(emit_free(300), 0);
+    cr_assert_eq(sizes_asked, 2);
+}
+
+Test(ring, a_lost_call_that_failed_moved_nothing)
+{
+    struct consumer consumer = lab_open(SMALL);
+    struct vs_event event = lab_event(1);
+    shim_config.when_full = SHIM_WHEN_FULL_DROP;
+    fill();
+    const struct vs_loss_counter *lost = &consumer.ring->loss[VS_LOSS_FULL_DROP][3][VS_KIND_ALLOC];
+    uint64_t bytes = lost->bytes;
+    event.result = 2;
+    cr_assert_eq(shim_emit(&event), 0);
+    cr_assert_eq(lost->bytes, bytes);
 }
 
 Test(ring, a_nested_writer_never_waits)
