@@ -170,6 +170,11 @@ def compare_trace(check, trace, moments):
     for device in trace.report["devices"]:
         check.equal(f"device {device['index']} mismatches", device["framework"]["mismatches"], 0)
     curves = trace.curves()
+    for device in trace.report["devices"]:
+        last = curves[device["index"]][-1][1]
+        for band in ("device", "allocated", "reserved", "backed", "unexplained"):
+            check.equal(f"the report's end: {band}", str(device["end"][f"{band}_bytes"]),
+                        last[f"{band}_bytes"])
     for moment in moments:
         compare_moment(check, trace, curves.get(moment["device"], []), moment)
     verify = trace.read("verify")

@@ -18,7 +18,7 @@ def main():
     small = cuda.to_device(np.arange(1000, dtype=np.float32))
     books.moment("small array")
     large = cuda.device_array((64 * books.MIB,), np.uint8)
-    books.moment("large array", direct=65 * books.MIB + books.MIB)
+    books.moment("large array", direct=66 * books.MIB)
     print("copied back", small.copy_to_host()[:4].tolist())
     stream = cuda.stream()
     pinned = cuda.pinned_array(books.MIB, dtype=np.uint8)
@@ -30,8 +30,8 @@ def main():
     books.moment("kernel")
     print("memory", cuda.current_context().get_memory_info())
     del large
-    cuda.current_context().deallocations.clear()
-    books.moment("freed")
+    cuda.current_context().memory_manager.deallocations.clear()
+    books.moment("freed", direct=2 * books.MIB)
     print("memory", cuda.current_context().get_memory_info())
     print(pinned.nbytes, mapped.nbytes, managed.nbytes, stream.handle is not None)
 
