@@ -19,7 +19,7 @@ expect "standard input" "$(echo hello | "$simgpu" cat)" hello
 expect "no option" "$("$simgpu" 2>/dev/null; echo $?)" 2
 expect "wrong option" "$("$simgpu" --nonsense 1 -- true 2>/dev/null; echo $?)" 2
 
-"$simgpu" sh -c 'trap "exit 5" TERM; sleep 10 & wait' &
+"$simgpu" sh -c 'trap "exit 5" TERM; sleep 3 >/dev/null 2>&1 & wait' &
 launcher=$!
 sleep 0.5
 kill -TERM $launcher
