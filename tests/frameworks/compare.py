@@ -26,6 +26,9 @@ SKIPPED = 77
 HERE = pathlib.Path(__file__).resolve().parent
 LOAD_LOCAL = HERE.parent / "torch" / "programs" / "load_local.py"
 
+# What modules, streams and graphs cost, so that a trace that misses one differs from the books.
+COSTS = ["--module", "3M", "--stream", "1M", "--graph-node", "64K"]
+
 # Preloads one library more, before all or between the first (the shim) and the stand-ins.
 PRELOAD = {
     "first": 'export LD_PRELOAD="$1:$LD_PRELOAD"; shift; exec "$@"',
@@ -77,7 +80,7 @@ class Run:
         arguments = self.arguments
         command = [str(arguments.bin / "vramscope"), "run", "-o", f"{self.traces_folder}/", "--"]
         command = command if self.traced else []
-        command += [arguments.simgpu, "--memory", arguments.memory]
+        command += [arguments.simgpu, "--memory", arguments.memory, *COSTS]
         command += ["--preload", "no" if arguments.local else "yes", "--"]
         command += self.preloading()
         command += [arguments.python]
