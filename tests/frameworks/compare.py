@@ -152,18 +152,20 @@ class Trace:
                    and event["time_ns"] <= until_ns for event in self.events)
 
 
+def bytes_said(trace, curve, moment, column):
+    """What the trace says at the moment. A column max_X is the highest X until then."""
+    if column == "framework_events":
+        return trace.framework_events(moment["time_ns"])
+    until = bisect.bisect_right([time for time, _ in curve], moment["time_ns"])
+    if column.startswith("max_"):
+        return max((int(row[f"{column[4:]}_bytes"]) for _, row in curve[:until]), default=None)
+    value = curve[until - 1][1][f"{column}_bytes"] if until else ""
+    return int(value) if value else None
+
+
 def compare_moment(check, trace, curve, moment):
-    times = [time for time, _ in curve]
-    index = bisect.bisect_right(times, moment["time_ns"]) - 1
-    row = curve[index][1] if index >= 0 else {}
-    for column, wanted in moment["expected"].items():
-        what = f"{moment['name']}: {column}"
-        if column == "framework_events":
-            check.equal(what, trace.framework_events(moment["time_ns"]), wanted)
-        else:
-            value = row.get(f"{column}_bytes")
-            check.equal(what, int(value) if value else None, wanted)
-    check.equal(f"{moment['name']}: unexplained", row.get("unexplained_bytes"), "0")
+    for column, wanted in dict(moment["expected"], unexplained=0).items():
+        check.equal(f"{moment['name']}: {column}", bytes_said(trace, curve, moment, column), wanted)
 
 
 def compare_trace(check, trace, moments):

@@ -43,5 +43,7 @@ def torch_moment(name, unbacked=0):
     stats = torch.cuda.memory_stats()
     moment(name, allocated=torch.cuda.memory_allocated(), reserved=reserved,
            backed=reserved - unbacked, unbacked=unbacked,
+           max_allocated=torch.cuda.max_memory_allocated(),
+           max_reserved=torch.cuda.max_memory_reserved(),
            framework_events=stats["allocation.all.allocated"] + stats["allocation.all.freed"])
     print(f"{name}: allocated {torch.cuda.memory_allocated()} of {reserved}")
