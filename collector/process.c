@@ -204,7 +204,8 @@ json_t *process_hooks_json(struct vs_ring_header *header, const struct hooks_fig
     set_count(hooks, "spent_samples", atomic_load(&header->spent_samples));
     set_count(hooks, "waited_ns", atomic_load(&header->waited_ns));
     set_count(hooks, "sample_spent_ns", atomic_load(&header->sample_spent_ns));
-    set_count(hooks, "host_device_warnings", atomic_load(&header->host_device_warnings));
+    json_object_set_new(hooks, "static_runtime",
+                        json_boolean(atomic_load(&header->static_runtimes) != 0));
     json_object_set_new(hooks, "warnings", warning_texts(atomic_load(&header->hook_warnings)));
     set_count(hooks, "recorded", figures->recorded);
     set_count(hooks, "bad_records", figures->bad_records);

@@ -187,7 +187,7 @@ struct vs_ring_header {
     _Atomic uint32_t end_kind; /* enum vs_end, set by the shim when it sees the end coming */
     _Atomic int32_t end_value; /* exit status */
     _Atomic uint64_t end_ns;
-    _Atomic uint32_t host_device_warnings;
+    _Atomic uint32_t static_runtimes; /* look-ups by a CUDA runtime inside another library */
     _Atomic uint32_t
         hook_warnings; /* bit set, enum vs_hook_warning in shim.h; text in docs/hooks.md */
 

@@ -164,7 +164,7 @@ static int map_ring(struct collector_launch *launch, int descriptor, uint64_t ce
 
 static int make_ring(struct collector_launch *launch)
 {
-    uint64_t cell_count;
+    uint64_t cell_count = 0;
     long descriptor = open_ring(launch->ring_path);
     if (descriptor != COLLECTOR_RING_FD) {
         return descriptor < 0 ? (int)descriptor : -EMFILE;

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../formats/ring.h"
 #include "hook.h"
+#include "lifecycle.h"
 #include "real_table.h"
 
 #include "hook_driver.inc"
@@ -139,6 +141,20 @@ static void *look_up_begins(unsigned hook, unsigned slot, const void *caller)
     return real;
 }
 
+/* A CUDA runtime begins by asking for the empty name, and nobody else does: asked by a
+ * library that is not libcudart itself, it is a runtime linked statically. */
+static void notice_static_runtime(const char *name, const void *caller)
+{
+    if (name == NULL || name[0] != '\0' || !shim_recording()) {
+        return;
+    }
+    const char *path = modules_path(hook_module_of(caller));
+    const char *slash = path == NULL ? NULL : strrchr(path, '/');
+    if (path != NULL && strncmp(slash == NULL ? path : slash + 1, "libcudart", 9) != 0) {
+        atomic_fetch_add_explicit(&lifecycle_ring->static_runtimes, 1, memory_order_relaxed);
+    }
+}
+
 static int hook_body_cuGetProcAddress(unsigned slot, const void *caller, const char *name,
                                       void **out, int version, uint64_t query_flags)
 {
@@ -147,6 +163,7 @@ static int hook_body_cuGetProcAddress(unsigned slot, const void *caller, const c
     if (real == NULL) {
         return ABI_NOT_FOUND;
     }
+    notice_static_runtime(name, caller);
     int result = real(name, out, version, query_flags);
     if (result == ABI_SUCCESS && out != NULL && !shim_config.disabled) {
         find_wanted(real, NULL);
@@ -164,6 +181,7 @@ static int hook_body_cuGetProcAddress_v2(unsigned slot, const void *caller, cons
     if (real == NULL) {
         return ABI_NOT_FOUND;
     }
+    notice_static_runtime(name, caller);
     int result = real(name, out, version, query_flags, status);
     if (result == ABI_SUCCESS && out != NULL && !shim_config.disabled) {
         find_wanted(NULL, real);

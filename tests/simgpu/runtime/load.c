@@ -36,6 +36,8 @@ static PFN_cuGetProcAddress_v12000 resolver_named_by(PFN_cuGetProcAddress_v12000
 {
     PFN_cuGetProcAddress_v11030 old = NULL;
     PFN_cuGetProcAddress_v12000 current = NULL;
+    void *nothing = NULL;
+    resolve(first, "", 0, FLAG_DEFAULT, &nothing); /* the real one begins so */
     resolve(first, "cuGetProcAddress", 11030, FLAG_DEFAULT, &old);
     resolve(first, "cuGetProcAddress", 12000, FLAG_DEFAULT, &current);
     return current ? current : first;
