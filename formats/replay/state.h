@@ -89,12 +89,13 @@ VS_MAP_DEFINE(vs_sizes, uint64_t);
 struct vs_conclusion {
     uint64_t until_ns; /* the figure was read before */
     uint32_t thread;
-    unsigned implicit_pending, direct_changes;
+    unsigned implicit_pending;
+    int64_t direct_slack;
     int64_t implicit_bytes[VS_IMPLICITS];
     int64_t implicit_uncertainty, rounding;
     int64_t settled_used, settled_own, settled_others;
 };
-enum { VS_CONCLUSIONS_KEPT = 32 };
+enum { VS_CONCLUSIONS_KEPT = 256 };
 
 struct vs_device_state {
     uint64_t total_bytes; /* 0 unknown */
@@ -131,9 +132,13 @@ struct vs_device_state {
     int64_t used_bytes; /* now: the last measurement, moved by what is known since */
     int64_t base_used, base_own, base_others;
     uint64_t measured_ns, measured_until_ns; /* when the last measurement began and was over */
+    uint64_t returned_ns; /* the latest return of a call that moved memory */
     int64_t settled_used, settled_own, settled_others; /* the last one that was explained */
-    struct vs_conclusion conclusions[VS_CONCLUSIONS_KEPT]; /* oldest first */
-    unsigned conclusion_count;
+    /* How far the model of direct memory may be off since then: a page for every call, and what
+       a pool's reserve turned out to be. */
+    int64_t direct_slack;
+    struct vs_conclusion conclusions[VS_CONCLUSIONS_KEPT]; /* a ring */
+    unsigned oldest_conclusion, conclusion_count;
     int64_t implicit_bytes[VS_IMPLICITS];
     int64_t implicit_uncertainty;
     struct vs_sizes others; /* by process id */
@@ -148,7 +153,6 @@ struct vs_device_state {
     uint64_t losses; /* lost events of this device */
 
     unsigned implicit_pending; /* bits of enum vs_implicit since the last explained measurement */
-    unsigned direct_changes;   /* direct allocations and frees since then */
     uint32_t context_site;
     uint32_t primary_retains;
     uint16_t context_label;
@@ -239,6 +243,7 @@ struct vs_handle {
 struct vs_pool {
     int64_t reserved, used;
     uint64_t reported_ns; /* of the driver's latest figures */
+    int64_t given_back;   /* taken off `reserved` since, by what was measured */
     bool reserved_known;
     bool framework;
     uint16_t owner;

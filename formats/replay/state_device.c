@@ -61,7 +61,7 @@ int64_t device_own(const struct vs_device_state *device)
 
 /* ---- calls that cost memory -------------------------------------------------------- */
 
-static int implicit_of(const struct vs_event *event)
+int device_implicit_of(const struct vs_event *event)
 {
     switch (event->kind) {
     case VS_KIND_CONTEXT_CREATE:
@@ -120,7 +120,7 @@ void device_note(struct vs_state *state, const struct vs_event *event, struct vs
             event->extra[1] != 0 && event->extra[1] <= INT64_MAX ? (int64_t)event->extra[1] : -1;
         return;
     }
-    int implicit = implicit_of(event);
+    int implicit = device_implicit_of(event);
     if (implicit < 0 || event->device < 0)
         return;
     struct vs_device_state *device = state_device(state, event->device);

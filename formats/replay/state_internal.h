@@ -129,8 +129,15 @@ void pool_destroy(struct vs_state *state, const struct vs_event *event);
 /* The device's pools keep nothing any more. */
 void pool_drop(struct vs_state *state, int8_t device, struct vs_undo *undo);
 void pool_restore(struct vs_state *state, uint64_t key, int64_t reserved);
-/* Unused reserve of pools outside of the framework went back to the device. */
-void pool_shrink(struct vs_state *state, int8_t device, int64_t bytes);
+/*
+ * The device has `bytes` more in use than is known (less: below zero). What of it
+ * is unused reserve that pools outside of the framework gave back, or did not
+ * after all, is taken over; returns how much.
+ */
+int64_t pool_adjust(struct vs_state *state, const struct vs_device_state *device, int64_t bytes);
+/* The device's pools keep nothing any more. */
+void pool_drop(struct vs_state *state, int8_t device, struct vs_undo *undo);
+void pool_restore(struct vs_state *state, uint64_t key, int64_t reserved);
 
 /* state_framework.c */
 void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *event);
@@ -138,6 +145,8 @@ void framework_free(struct vs_state *state, const struct vs_sequenced_event *eve
 
 /* state_device.c */
 void device_note(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
+/* The enum vs_implicit that the call's cost is counted in, -1 for other calls. */
+int device_implicit_of(const struct vs_event *event);
 int64_t device_direct(const struct vs_device_state *device);
 void device_settle(struct vs_state *state, struct vs_device_state *device);
 int64_t device_own(const struct vs_device_state *device);

@@ -15,13 +15,26 @@
 
 /* ---- calls under way ---------------------------------------------------------------- */
 
+/* Whether the device has more or less free when the call returns. */
 static bool moves_memory(const struct vs_event *event)
 {
-    return event->result == 0 && (vs_kind_layer(event->kind) == 'D' ||
-                                  event->kind == VS_KIND_GRAPH_LAUNCH ||
-                                  event->kind == VS_KIND_GRAPH_UPLOAD ||
-                                  event->kind == VS_KIND_STREAM_CREATE ||
-                                  event->kind == VS_KIND_STREAM_DESTROY);
+    if (event->result != 0)
+        return false;
+    switch (event->kind) {
+    case VS_KIND_ALLOC:
+    case VS_KIND_FREE:
+    case VS_KIND_POOL_ALLOC: /* not POOL_FREE: its stream decides when */
+    case VS_KIND_POOL_DESTROY:
+    case VS_KIND_POOL_TRIM:
+    case VS_KIND_PHYS_CREATE:
+    case VS_KIND_PHYS_RELEASE:
+    case VS_KIND_UNMAP:
+    case VS_KIND_ARRAY_CREATE:
+    case VS_KIND_ARRAY_DESTROY:
+        return true;
+    default:
+        return device_implicit_of(event) >= 0;
+    }
 }
 
 static uint64_t begin_of_call(const struct vs_event *event)
@@ -29,17 +42,14 @@ static uint64_t begin_of_call(const struct vs_event *event)
     return event->time_ns > event->duration_ns ? event->time_ns - event->duration_ns : 0;
 }
 
-/* Gives back what was concluded at moments at which a call of `thread` was under way. */
-static void take_back(struct vs_device_state *device, uint64_t since_ns, uint32_t thread)
+static struct vs_conclusion *conclusion_at(struct vs_device_state *device, unsigned place)
 {
-    unsigned first = 0;
-    while (first < device->conclusion_count &&
-           (device->conclusions[first].until_ns <= since_ns ||
-            device->conclusions[first].thread == thread))
-        first++;
-    if (first == device->conclusion_count)
-        return;
-    const struct vs_conclusion *kept = &device->conclusions[first];
+    return &device->conclusions[(device->oldest_conclusion + place) % VS_CONCLUSIONS_KEPT];
+}
+
+/* Everything as it was before the conclusion; what happened since is still to be explained. */
+static void restore(struct vs_device_state *device, const struct vs_conclusion *kept)
+{
     memcpy(device->implicit_bytes, kept->implicit_bytes, sizeof(kept->implicit_bytes));
     device->implicit_uncertainty = kept->implicit_uncertainty;
     /* What is held is known otherwise now; what was measured is not. */
@@ -48,9 +58,25 @@ static void take_back(struct vs_device_state *device, uint64_t since_ns, uint32_
     device->settled_used = kept->settled_used;
     device->settled_own = kept->settled_own;
     device->settled_others = kept->settled_others;
+}
+
+/* Gives back what was concluded at moments at which a call of `thread` was under way. */
+static void take_back(struct vs_device_state *device, uint64_t since_ns, uint32_t thread)
+{
+    unsigned first = device->conclusion_count;
+    for (unsigned i = device->conclusion_count; i-- > 0;) {
+        const struct vs_conclusion *kept = conclusion_at(device, i);
+        if (kept->until_ns <= since_ns)
+            break;
+        if (kept->thread != thread)
+            first = i;
+    }
+    if (first == device->conclusion_count)
+        return;
+    restore(device, conclusion_at(device, first));
     for (unsigned i = first; i < device->conclusion_count; i++) {
-        device->implicit_pending |= device->conclusions[i].implicit_pending;
-        device->direct_changes += device->conclusions[i].direct_changes;
+        device->implicit_pending |= conclusion_at(device, i)->implicit_pending;
+        device->direct_slack += conclusion_at(device, i)->direct_slack;
     }
     device->conclusion_count = first;
 }
@@ -59,14 +85,13 @@ static void keep_conclusion(struct vs_device_state *device, uint32_t thread)
 {
     if (device->conclusion_count == VS_CONCLUSIONS_KEPT) {
         device->conclusion_count--;
-        memmove(device->conclusions, device->conclusions + 1,
-                device->conclusion_count * sizeof(device->conclusions[0]));
+        device->oldest_conclusion = (device->oldest_conclusion + 1) % VS_CONCLUSIONS_KEPT;
     }
-    struct vs_conclusion *kept = &device->conclusions[device->conclusion_count++];
+    struct vs_conclusion *kept = conclusion_at(device, device->conclusion_count++);
     *kept = (struct vs_conclusion){.until_ns = device->measured_until_ns,
                                    .thread = thread,
                                    .implicit_pending = device->implicit_pending,
-                                   .direct_changes = device->direct_changes,
+                                   .direct_slack = device->direct_slack,
                                    .implicit_uncertainty = device->implicit_uncertainty,
                                    .rounding = device->rounding,
                                    .settled_used = device->settled_used,
@@ -106,18 +131,23 @@ void measure_calls(struct vs_state *state, const struct vs_sequenced_event *sequ
             *call = (struct vs_call_under_way){event->time_ns, event->device};
     } else if (device != NULL) {
         take_back(device, begin_of_call(event), sequenced->thread);
+        if (event->time_ns > device->returned_ns)
+            device->returned_ns = event->time_ns;
     }
 }
 
-static bool is_quiet(const struct vs_state *state, int8_t device, uint64_t begin_ns)
+/* Whether the last measurement has seen just what has been told. */
+static bool is_quiet(const struct vs_state *state, const struct vs_device_state *device)
 {
     size_t index = 0;
-    uint64_t thread;
+    uint64_t thread, begin_ns = device->measured_ns;
     const struct vs_call_under_way *call;
+    if (begin_ns < device->returned_ns)
+        return false; /* a call that is told already may have returned after it */
     if (state->under_way.count == 0)
         return true;
     while ((call = vs_calls_under_way_next(&state->under_way, &index, &thread)) != NULL)
-        if ((call->device == device || call->device < 0) &&
+        if ((call->device == device->device || call->device < 0) &&
             begin_ns < call->since_ns + CALL_MOST_NS)
             return false;
     return true;
@@ -125,11 +155,13 @@ static bool is_quiet(const struct vs_state *state, int8_t device, uint64_t begin
 
 /* ---- what measurements explain ---------------------------------------------------------- */
 
-static void add_implicit(struct vs_device_state *device, enum vs_implicit which, int64_t bytes)
+/* Returns what it cannot be: no kind is below zero. */
+static int64_t add_implicit(struct vs_device_state *device, enum vs_implicit which, int64_t bytes)
 {
-    device->implicit_bytes[which] += bytes;
-    if (device->implicit_bytes[which] < 0)
-        device->implicit_bytes[which] = 0; /* the rest shows as unexplained */
+    int64_t before = device->implicit_bytes[which];
+    int64_t after = before + bytes > 0 ? before + bytes : 0;
+    device->implicit_bytes[which] = after;
+    return bytes - (after - before);
 }
 
 static void add_uncertainty(struct vs_device_state *device, int64_t bytes)
@@ -148,26 +180,41 @@ static void first_measurement(struct vs_device_state *device, int64_t used)
         add_uncertainty(device, rest);
 }
 
+/* Whether a difference may be one of the model of direct memory. */
+static bool is_within(const struct vs_device_state *device, int64_t bytes)
+{
+    return device->losses == 0 && (bytes < 0 ? -bytes : bytes) <= device->direct_slack;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A difference that calls which cost memory were in between of. Returns what is left of it. */
+static int64_t explain_implicit(struct vs_device_state *device, int64_t residual)
+{
+    unsigned pending = device->implicit_pending;
+    bool single = (pending & (pending - 1)) == 0;
+    enum vs_implicit which =
+        single ? (enum vs_implicit)__builtin_ctz(pending) : VS_IMPLICIT_OTHER;
+    int64_t left = add_implicit(device, which, residual);
+    int64_t taken = residual - left < 0 ? left - residual : residual - left;
+    add_uncertainty(device, single ? device->base_others - device->settled_others : taken);
+    if (single)
+        add_uncertainty(device, least(taken, device->direct_slack));
+    return left;
+}
+
 /* `residual`: what was measured beyond what was known to move since the last one explained. */
 static void explain(struct vs_state *state, struct vs_device_state *device, int64_t residual)
 {
-    unsigned pending = device->implicit_pending;
-    int64_t others_moved = device->base_others - device->settled_others;
-    if (residual == 0)
-        return;
-    if (pending != 0) {
-        bool single = (pending & (pending - 1)) == 0;
-        add_implicit(device, single ? (enum vs_implicit)__builtin_ctz(pending) : VS_IMPLICIT_OTHER,
-                     residual);
-        add_uncertainty(device, single ? others_moved : residual);
-        return;
-    }
-    int64_t magnitude = residual < 0 ? -residual : residual;
-    if (device->direct_changes > 0 && device->losses == 0 &&
-        magnitude <= (int64_t)VS_GRANULARITY * (int64_t)device->direct_changes)
+    if (residual != 0 && device->implicit_pending != 0)
+        residual = explain_implicit(device, residual);
+    if (residual != 0 && !is_within(device, residual))
+        residual -= pool_adjust(state, device, residual);
+    if (is_within(device, residual))
         device->rounding += residual;
-    else if (residual < 0)
-        pool_shrink(state, device->device, magnitude);
 }
 
 /* Explains the last measurement. */
@@ -176,14 +223,15 @@ static void settle(struct vs_state *state, struct vs_device_state *device, uint3
     int64_t known = device->settled_used + device->base_own - device->settled_own +
                     device->base_others - device->settled_others;
     int64_t own = device_own(device);
-    keep_conclusion(device, thread);
+    if (device->base_used != known || device->implicit_pending != 0)
+        keep_conclusion(device, thread);
     explain(state, device, device->base_used - known);
     device->base_own += device_own(device) - own;
     device->settled_used = device->base_used;
     device->settled_own = device->base_own;
     device->settled_others = device->base_others;
     device->implicit_pending = 0;
-    device->direct_changes = 0;
+    device->direct_slack = 0;
 }
 
 /* The shim stamps its measurements before it takes them, the program's own question after. */
@@ -235,10 +283,10 @@ void measure_event(struct vs_state *state, const struct vs_sequenced_event *sequ
         device->settled_own = device_own(device);
         device->settled_others = device->other_bytes;
         device->implicit_pending = 0;
-        device->direct_changes = 0;
+        device->direct_slack = 0;
     }
     set_base(device, used, event);
-    if (is_quiet(state, event->device, begin_ns))
+    if (is_quiet(state, device))
         settle(state, device, sequenced->thread);
 }
 
@@ -252,6 +300,6 @@ void measure_told_late(struct vs_state *state, struct vs_device_state *device, i
                        uint32_t thread)
 {
     device->base_own += device_own(device) - own;
-    if (is_quiet(state, device->device, device->measured_ns))
+    if (is_quiet(state, device))
         settle(state, device, thread);
 }

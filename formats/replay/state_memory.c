@@ -18,7 +18,7 @@ static void count_direct(struct vs_state *state, struct vs_device_state *device,
         device->direct_small += sign * (int64_t)vs_round_up(size, VS_SMALL_ALIGNMENT);
     else
         device->direct_large += sign * (int64_t)vs_round_up(size, VS_GRANULARITY);
-    device->direct_changes++;
+    device->direct_slack += (int64_t)VS_GRANULARITY;
 }
 
 static void count_host(struct vs_state *state, const struct vs_allocation *allocation, int sign)

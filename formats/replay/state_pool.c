@@ -94,9 +94,14 @@ static void take_report(struct vs_state *state, struct vs_pool *pool, const stru
 {
     if (is_known(event->extra[1]) && (int64_t)event->extra[1] != pool->used)
         correct_used(state, pool, (int64_t)event->extra[1] - pool->used);
+    struct vs_device_state *device = state_device(state, pool->device);
     if (is_known(event->extra[0])) {
+        int64_t change = (int64_t)event->extra[0] - pool->reserved;
+        if (device != NULL && !pool->framework)
+            device->direct_slack += change < 0 ? -change : change;
         pool->reserved_known = true;
         pool->reported_ns = event->time_ns;
+        pool->given_back = 0;
         set_reserved(state, pool, (int64_t)event->extra[0]);
     } else {
         int64_t least =
@@ -184,19 +189,30 @@ void pool_destroy(struct vs_state *state, const struct vs_event *event)
         vs_pools_remove(&state->pools, event->pool);
 }
 
-void pool_shrink(struct vs_state *state, int8_t device, int64_t bytes)
+/* What the pool may have given back unasked: whole pages, since the driver's latest figures. */
+static int64_t spare_bytes(const struct vs_pool *pool, uint64_t measured_ns)
 {
+    int64_t used = pool->used > 0 ? pool->used : 0;
+    int64_t spare = pool->reserved - (int64_t)vs_round_up((uint64_t)used, VS_GRANULARITY);
+    return pool->reported_ns < measured_ns && spare > 0 ? spare : 0;
+}
+
+int64_t pool_adjust(struct vs_state *state, const struct vs_device_state *device, int64_t bytes)
+{
+    int64_t left = bytes;
     size_t index = 0;
     uint64_t key;
     struct vs_pool *pool;
-    while (bytes > 0 && (pool = vs_pools_next(&state->pools, &index, &key)) != NULL) {
-        int64_t spare = pool->reserved - (pool->used > 0 ? pool->used : 0);
-        if (pool->device != device || pool->framework || spare <= 0)
+    while (left != 0 && (pool = vs_pools_next(&state->pools, &index, &key)) != NULL) {
+        if (pool->device != device->device || pool->framework)
             continue;
-        int64_t given = spare < bytes ? spare : bytes;
-        set_reserved(state, pool, pool->reserved - given);
-        bytes -= given;
+        int64_t most = left < 0 ? spare_bytes(pool, device->measured_ns) : pool->given_back;
+        int64_t change = left < 0 ? (-left < most ? left : -most) : (left < most ? left : most);
+        set_reserved(state, pool, pool->reserved + change);
+        pool->given_back -= change;
+        left -= change;
     }
+    return bytes - left;
 }
 
 void pool_drop(struct vs_state *state, int8_t device, struct vs_undo *undo)
