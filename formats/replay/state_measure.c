@@ -217,6 +217,18 @@ static void explain(struct vs_state *state, struct vs_device_state *device, int6
         device->rounding += residual;
 }
 
+/* A correction that does no more than balance what is unexplained is none. */
+static void cancel_rounding(struct vs_device_state *device)
+{
+    int64_t unexplained = device->base_used - device_own(device) - device->base_others;
+    for (int i = 0; i < VS_IMPLICITS; i++)
+        unexplained -= device->implicit_bytes[i];
+    if (unexplained > 0 && device->rounding < 0)
+        device->rounding += least(unexplained, -device->rounding);
+    else if (unexplained < 0 && device->rounding > 0)
+        device->rounding -= least(-unexplained, device->rounding);
+}
+
 /* Explains the last measurement. */
 static void settle(struct vs_state *state, struct vs_device_state *device, uint32_t thread)
 {
@@ -226,6 +238,7 @@ static void settle(struct vs_state *state, struct vs_device_state *device, uint3
     if (device->base_used != known || device->implicit_pending != 0)
         keep_conclusion(device, thread);
     explain(state, device, device->base_used - known);
+    cancel_rounding(device);
     device->base_own += device_own(device) - own;
     device->settled_used = device->base_used;
     device->settled_own = device->base_own;
