@@ -545,6 +545,8 @@ int collect_open(struct collect *collect, const struct options *options,
     flush(collect, now_ns());
     if (collect->output.error == 0)
         atomic_store(&collect->drain.header->collector_state, VS_COLLECTOR_READY);
+    if (collect->nvml)
+        nvml_look(collect->nvml);
     watch_start(&collect->watch, &collect->target, collect->drain.header);
     return 0;
 }

@@ -57,6 +57,7 @@ struct watched_device {
     nvml_device handle;
     struct nvml_use known[PROCESSES_MAX]; /* what was reported last */
     unsigned known_count;
+    bool answered;
 };
 
 struct nvml {
@@ -71,7 +72,8 @@ struct nvml {
 
     struct library library; /* the thread's own from here on */
     const struct target *target;
-    struct target_ids own; /* read while the target lives */
+    struct target_ids own;       /* read while the target lives */
+    char driver_folder[PATH_MAX]; /* of its libcuda, if it has one yet */
 };
 
 struct nvml *nvml_create(const struct target *target)
@@ -89,6 +91,13 @@ struct nvml *nvml_create(const struct target *target)
     pthread_condattr_destroy(&attributes);
     snprintf(nvml->status, sizeof nvml->status, "not asked");
     return nvml;
+}
+
+void nvml_look(struct nvml *nvml)
+{
+    if (target_mapped_folder(nvml->target, "libcuda.so.", nvml->driver_folder,
+                             sizeof nvml->driver_folder) != 0)
+        nvml->driver_folder[0] = 0;
 }
 
 /* `format` may use one int. */
@@ -124,11 +133,12 @@ static void *open_in_list(const char *folders)
 
 /* The one that belongs to the driver which the target uses: beside its libcuda, then where it
  * searches. */
-static void *open_library(const struct target *target)
+static void *open_library(const struct nvml *nvml)
 {
     char folder[PATH_MAX];
-    void *handle = NULL;
-    if (target_mapped_folder(target, "libcuda.so.", folder, sizeof folder) == 0)
+    void *handle = nvml->driver_folder[0] ? open_in(nvml->driver_folder) : NULL;
+    if (!handle &&
+        target_mapped_folder(nvml->target, "libcuda.so.", folder, sizeof folder) == 0)
         handle = open_in(folder);
     if (!handle)
         handle = open_in_list(getenv("VRAMSCOPE_TARGET_LIBRARY_PATH"));
@@ -163,7 +173,7 @@ static bool find_queries(void *handle, struct library *library)
 static bool load_library(struct nvml *nvml)
 {
     struct library *library = &nvml->library;
-    void *handle = open_library(nvml->target);
+    void *handle = open_library(nvml);
     if (!handle) {
         set_status(nvml, "no library", 0);
         return false;
@@ -260,6 +270,13 @@ static const struct nvml_use *find_use(const struct nvml_use *uses, unsigned cou
 static void report_round(struct nvml *nvml, struct watched_device *device,
                          const struct round *round, bool all)
 {
+    if (!device->answered) {
+        /* So that readers know that it was asked, and which uses were there before. */
+        struct nvml_use first = {device->ordinal, 0, round->count};
+        report(nvml, &first);
+        device->answered = true;
+        all = true;
+    }
     for (unsigned i = 0; i < round->count; i++) {
         const struct nvml_use *before =
             find_use(device->known, device->known_count, round->uses[i].pid);
@@ -373,6 +390,7 @@ void nvml_add_device(struct nvml *nvml, int device, const uint8_t uuid[16])
         struct watched_device *added = &nvml->devices[nvml->device_count++];
         added->ordinal = device;
         memcpy(added->uuid, text, sizeof text);
+        nvml->asked = true; /* a program that ends soon waits for the first answer */
         if (nvml->device_count == 1)
             start_thread(nvml);
         pthread_cond_broadcast(&nvml->changed);

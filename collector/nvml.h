@@ -16,7 +16,10 @@
 
 struct nvml;
 
-/* One process on one device; `bytes` 0: it is gone. */
+/*
+ * One process on one device; `bytes` 0: it is gone. Before the first ones of a
+ * device comes one of pid 0, whose `bytes` is how many processes follow.
+ */
 struct nvml_use {
     int device; /* the traced process's ordinal */
     uint32_t pid;
@@ -25,6 +28,9 @@ struct nvml_use {
 
 /* Starts nothing yet. NULL without memory. `target` must outlive it. */
 struct nvml *nvml_create(const struct target *target);
+
+/* Notes where the target's driver lies: a short program may be gone when the library is opened. */
+void nvml_look(struct nvml *nvml);
 
 /* A device of the traced process became known. The first one starts the thread. */
 void nvml_add_device(struct nvml *nvml, int device, const uint8_t uuid[16]);

@@ -97,7 +97,9 @@
     X(84, FW_HOST_FREE, "fw_host_free", 'F', "address; size")                                      \
     X(100, SAMPLE, "sample", 'M',                                                                  \
       "device; size = total; free_bytes (real cuMemGetInfo, called at the event's time)")          \
-    X(101, OTHER_PROCESS, "other_process", 'M', "device; handle = pid; size = bytes, by NVML")     \
+    X(101, OTHER_PROCESS, "other_process", 'M',                                                    \
+      "device; handle = pid; size = bytes, by NVML; handle 0: its first answer, size processes "   \
+      "follow")                                                                                    \
     X(102, MARK, "mark", 'M', "extra[0] = string id of the text")                                  \
     X(103, STEP, "step", 'M', "size = step number")                                                \
     X(104, PHASE_BEGIN, "phase_begin", 'M', "extra[0] = string id of the name")                    \

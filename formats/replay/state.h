@@ -141,8 +141,10 @@ struct vs_device_state {
     unsigned oldest_conclusion, conclusion_count;
     int64_t implicit_bytes[VS_IMPLICITS];
     int64_t implicit_uncertainty;
+    int64_t others_uncertainty; /* of it, because it was not known who else was there */
     struct vs_sizes others; /* by process id */
     int64_t other_bytes;
+    uint64_t first_answers; /* figures of NVML's first answer still to come */
     uint64_t last_free_bytes; /* VS_FREE_UNKNOWN before the first measurement */
     int64_t used_peak;
     uint64_t used_peak_ns;

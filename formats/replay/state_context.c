@@ -39,6 +39,7 @@ static int64_t take_implicit(struct vs_device_state *device)
         device->implicit_bytes[i] = 0;
     }
     device->implicit_uncertainty = 0;
+    device->others_uncertainty = 0;
     return removed;
 }
 
@@ -51,6 +52,7 @@ static void keep(struct vs_undo *undo, const struct vs_device_state *device, uin
                                              .measured_ns = device->measured_ns,
                                              .primary_retains = device->primary_retains,
                                              .implicit_uncertainty = device->implicit_uncertainty,
+                                             .others_uncertainty = device->others_uncertainty,
                                              .rounding = device->rounding};
     memcpy(undo->context.implicit_bytes, device->implicit_bytes, sizeof(device->implicit_bytes));
 }
@@ -121,6 +123,7 @@ void context_restore(struct vs_state *state, const struct vs_undo *undo)
     device->primary_retains = before->primary_retains;
     memcpy(device->implicit_bytes, before->implicit_bytes, sizeof(before->implicit_bytes));
     device->implicit_uncertainty = before->implicit_uncertainty;
+    device->others_uncertainty = before->others_uncertainty;
     device->rounding = before->rounding;
     device->settled_used += before->removed;
     if (device->measured_ns == before->measured_ns)

@@ -89,21 +89,48 @@ int device_implicit_of(const struct vs_event *event)
     }
 }
 
+/* Whoever was there before the first measurement is not the context. */
+static void note_first_answer(struct vs_device_state *device, int64_t bytes)
+{
+    int64_t *context = &device->implicit_bytes[VS_IMPLICIT_CONTEXT];
+    device->first_answers--;
+    device->base_others += bytes;
+    device->settled_others += bytes;
+    *context = *context > bytes ? *context - bytes : 0;
+    device->conclusion_count = 0;
+}
+
+static void note_answered(struct vs_device_state *device, uint64_t processes)
+{
+    device->others_known = true;
+    device->first_answers = device->measured ? processes : 0;
+    device->implicit_uncertainty -= device->others_uncertainty;
+    device->others_uncertainty = 0;
+    device->conclusion_count = 0;
+}
+
 static void note_other_process(struct vs_state *state, const struct vs_event *event)
 {
     struct vs_device_state *device = state_device(state, event->device);
     if (device == NULL || event->size > INT64_MAX)
         return;
+    if (event->handle == 0) {
+        note_answered(device, event->size);
+        return;
+    }
     device->others_known = true;
-    if (event->handle == 0 || event->handle == state->own_pid)
-        return; /* asked, and there was nobody else */
+    if (event->handle == state->own_pid)
+        return;
     uint64_t *bytes = vs_sizes_put(&device->others, event->handle);
     if (bytes == NULL) {
         state_fail(state);
         return;
     }
-    device->other_bytes += (int64_t)event->size - (int64_t)*bytes;
+    int64_t change = (int64_t)event->size - (int64_t)*bytes;
+    device->other_bytes += change;
     *bytes = event->size;
+    if (device->first_answers > 0)
+        note_first_answer(device, change);
     if (event->size == 0)
         vs_sizes_remove(&device->others, event->handle);
 }

@@ -42,7 +42,7 @@ struct vs_undo_context {
     uint64_t measured_ns;
     uint32_t primary_retains;
     int64_t implicit_bytes[VS_IMPLICITS];
-    int64_t implicit_uncertainty, rounding;
+    int64_t implicit_uncertainty, others_uncertainty, rounding;
     int64_t removed; /* implicit bytes that went */
 };
 

@@ -176,8 +176,10 @@ static void first_measurement(struct vs_device_state *device, int64_t used)
     if (rest <= 0)
         return;
     add_implicit(device, VS_IMPLICIT_CONTEXT, rest);
-    if (!device->others_known)
+    if (!device->others_known) {
         add_uncertainty(device, rest);
+        device->others_uncertainty = rest;
+    }
 }
 
 /* Whether a difference may be one of the model of direct memory. */

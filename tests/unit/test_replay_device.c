@@ -48,6 +48,37 @@ Test(device, without_nvml_the_context_is_uncertain)
     lab_close(&lab);
 }
 
+/* NVML answers after the first measurement: who was there before is not the context. */
+Test(device, the_first_answer_is_about_before)
+{
+    struct lab lab = lab_open();
+    call(&lab, VS_KIND_CONTEXT_RETAIN, 16 * GIB - 500 * MIB);
+    cr_assert_eq(lab_bands(&lab).implicit_uncertainty, (int64_t)(500 * MIB));
+    other(&lab, 0, 2);
+    other(&lab, 9, 100 * MIB);
+    other(&lab, 10, 50 * MIB);
+    struct vs_bands bands = lab_bands(&lab);
+    cr_assert_eq(bands.device, (int64_t)(500 * MIB));
+    cr_assert_eq(bands.implicit[VS_IMPLICIT_CONTEXT], (int64_t)(350 * MIB));
+    cr_assert_eq(bands.implicit_uncertainty, 0);
+    other(&lab, 9, 120 * MIB);
+    bands = lab_bands(&lab);
+    cr_assert_eq(bands.device, (int64_t)(520 * MIB), "later ones move what is used");
+    cr_assert_eq(bands.unexplained, 0);
+    lab_check_identities(&lab);
+    lab_close(&lab);
+}
+
+Test(device, nobody_else_is_an_answer)
+{
+    struct lab lab = lab_open();
+    call(&lab, VS_KIND_CONTEXT_RETAIN, 16 * GIB - 500 * MIB);
+    other(&lab, 0, 0);
+    cr_assert_eq(lab_bands(&lab).implicit_uncertainty, 0);
+    cr_assert_eq(lab_bands(&lab).implicit[VS_IMPLICIT_CONTEXT], (int64_t)(500 * MIB));
+    lab_close(&lab);
+}
+
 Test(device, each_cause_has_its_band)
 {
     struct lab lab = lab_open();
