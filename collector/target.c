@@ -316,8 +316,8 @@ int target_memory(const struct target *target, struct target_memory *out)
     uint64_t resident_pages;
     memset(out, 0, sizeof *out);
     if (target_read(target, "statm", text, sizeof text) <= 0 ||
-        sscanf(text, "%*u %" SCNu64, &resident_pages) != 1)
-        return -ESRCH;
+        sscanf(text, "%*u %" SCNu64, &resident_pages) != 1 || resident_pages == 0)
+        return -ESRCH; /* no pages: its memory went with its end, and says nothing of its use */
     out->resident_bytes = resident_pages * (uint64_t)sysconf(_SC_PAGESIZE);
     cgroup_memory(target, out);
     return 0;
