@@ -77,8 +77,10 @@ static bool get_count(const json_t *object, const char *field, uint64_t *value)
 bool report_overhead(const struct vs_summary *summary, uint64_t *spent_ns, uint64_t *waited_ns,
                      double *percent)
 {
+    uint64_t samples;
     if (!get_count(summary->hooks, "spent_ns", spent_ns) ||
-        !get_count(summary->hooks, "waited_ns", waited_ns))
+        !get_count(summary->hooks, "waited_ns", waited_ns) ||
+        (get_count(summary->hooks, "spent_samples", &samples) && samples == 0))
         return false;
     *percent = summary->duration_ns == 0
                    ? 0

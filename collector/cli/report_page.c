@@ -41,6 +41,12 @@ static void heading(const struct page *page, const char *text)
     fprintf(page->out, "\n%s%s%s\n", page_bold(page), text, page_plain(page));
 }
 
+/* "1 call", "2 calls". */
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* ---- process and end --------------------------------------------------------------------- */
 
 static void print_process(const struct page *page, const struct vs_summary *summary)
@@ -107,6 +113,29 @@ static void print_end(const struct page *page, const struct vs_summary *summary)
         print_cause(page, summary);
 }
 
+static void describe_end(const struct vs_summary *summary, char *out, size_t room)
+{
+    const struct vs_oom *oom = vs_summary_fatal_oom(summary);
+    bool has_code = strcmp(summary->ended, "exit") == 0 && summary->exit_code_known;
+    char code[32] = "";
+    if (has_code)
+        snprintf(code, sizeof(code), " (exit %d)", summary->exit_code);
+    if (oom != NULL)
+        snprintf(out, room, "It did not survive a request for %s that failed at %s%s.",
+                 size((int64_t)oom->requested).text, when(summary, oom->time_ns).text, code);
+    else if (strcmp(summary->ended, "killed") == 0)
+        snprintf(out, room, "It was killed; no request for memory had failed unhandled.");
+    else if (has_code && summary->exit_code != 0)
+        snprintf(out, room, "It failed (exit %d), and not for want of GPU memory.",
+                 summary->exit_code);
+    else if (strcmp(summary->ended, "exit") == 0)
+        snprintf(out, room, "It ended normally.");
+    else if (strcmp(summary->ended, "exec") == 0)
+        snprintf(out, room, "It became another program.");
+    else
+        snprintf(out, room, "The trace ends before the program did.");
+}
+
 static void print_losses(const struct page *page, const struct vs_summary *summary)
 {
     const struct vs_trace_status *status = &summary->status;
@@ -118,14 +147,16 @@ static void print_losses(const struct page *page, const struct vs_summary *summa
         fputs("nothing\n", page->out);
         return;
     }
-    fprintf(page->out, "%s events", page_count(summary->lost).text);
+    fprintf(page->out, "%s event%s", page_count(summary->lost).text, plural(summary->lost));
     if (summary->torn != 0)
-        fprintf(page->out, ", %s torn records", page_count(summary->torn).text);
+        fprintf(page->out, ", %s torn record%s", page_count(summary->torn).text,
+                plural(summary->torn));
     if (status->damaged_chunks != 0 || status->truncated)
         fprintf(page->out, "; the file is %s", status->truncated ? "cut off" : "damaged");
     if (status->sequence_gaps != 0)
-        fprintf(page->out, "; %s holes in the file", page_count(status->sequence_gaps).text);
-    fputs("\n         what the lost events moved is uncertain; a framework's own totals are not\n",
+        fprintf(page->out, "; %s hole%s in the file", page_count(status->sequence_gaps).text,
+                plural(status->sequence_gaps));
+    fputs("\n         whose memory the lost events moved is not known; a framework's totals are right\n",
           page->out);
 }
 
@@ -158,8 +189,8 @@ static void print_peak(const struct page *page, const struct vs_summary *summary
 
 static void print_band(const struct page *page, const char *name, int64_t bytes, int64_t whole)
 {
-    if (bytes == 0)
-        return;
+    if (bytes <= 0)
+        return; /* print_shortfalls has what is below zero */
     fprintf(page->out, "    %-44s %10s  %5.1f %%  %s\n", name, size(bytes).text,
             whole > 0 ? 100.0 * (double)bytes / (double)whole : 0.0,
             page_bar(page, bytes, whole).text);
@@ -190,6 +221,7 @@ static void print_owners(const struct page *page, const struct vs_summary *summa
         print_band(page, name, sorted[i].bytes, whole);
     }
     print_band(page, "others", bands->more_owners, whole);
+    print_band(page, "allocated by lost events", bands->lost, whole);
     print_band(page, "rounded up by the device (model)", bands->rounding, whole);
 }
 
@@ -200,6 +232,19 @@ static void print_implicit(const struct page *page, const struct vs_bands *bands
         "local memory (by difference)", "streams and other (by difference)"};
     for (int i = 0; i < VS_IMPLICITS; i++)
         print_band(page, names[i], bands->implicit[i], whole);
+}
+
+/* Bands by difference that are below zero are no memory: what they mean is said in words. */
+static void print_shortfalls(const struct page *page, const struct vs_bands *bands)
+{
+    if (bands->rounding < 0)
+        fprintf(page->out, "    the device packs what was asked for into %s less\n",
+                size(-bands->rounding).text);
+    if (bands->lost < 0)
+        fprintf(page->out, "    of it %s were freed by lost events\n", size(-bands->lost).text);
+    if (bands->unexplained < 0)
+        fprintf(page->out, "    the bands above count %s more than the device has in use\n",
+                size(-bands->unexplained).text);
 }
 
 static void print_bands(const struct page *page, const struct vs_summary *summary,
@@ -220,6 +265,7 @@ static void print_bands(const struct page *page, const struct vs_summary *summar
     print_implicit(page, bands, whole);
     print_band(page, "other processes", bands->other_process, whole);
     print_band(page, "unexplained", bands->unexplained, whole);
+    print_shortfalls(page, bands);
     if (bands->unbacked != 0)
         fprintf(page->out, "    reserved without memory behind it: %s\n",
                 size(bands->unbacked).text);
@@ -244,10 +290,76 @@ static void print_device(const struct page *page, const struct vs_summary *summa
     print_peak(page, summary, device);
     uint64_t mismatches = report_mismatches(summary, device);
     if (mismatches != 0)
-        fprintf(page->out, "  %s%s events at which %s's own totals and ours differ%s\n",
-                page_alarm(page), page_count(mismatches).text,
+        fprintf(page->out, "  %s%s event%s at which %s's own totals and ours differ%s\n",
+                page_alarm(page), page_count(mismatches).text, plural(mismatches),
                 report_framework_name(summary, device), page_plain(page));
     print_bands(page, summary, device);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+struct share {
+    const char *name;
+    int64_t bytes;
+};
+
+static void keep_larger(struct share *largest, const char *name, int64_t bytes)
+{
+    if (bytes > largest->bytes)
+        *largest = (struct share){name, bytes};
+}
+
+static struct share largest_share(const struct vs_summary *summary,
+                                  const struct vs_device_state *device,
+                                  const struct vs_bands *bands)
+{
+    struct share largest = {"", 0};
+    for (size_t i = 0; i < bands->owners; i++)
+        keep_larger(&largest, vs_state_owner_name(summary->state, bands->by_owner[i].owner),
+                    bands->by_owner[i].bytes);
+    for (int i = 0; i < VS_IMPLICITS; i++)
+        keep_larger(&largest, i == VS_IMPLICIT_CONTEXT ? "the CUDA context" : "CUDA itself",
+                    bands->implicit[i]);
+    keep_larger(&largest, "other processes", bands->other_process);
+    keep_larger(&largest, "nobody that the trace shows", bands->unexplained);
+    keep_larger(&largest, report_framework_name(summary, device), bands->reserved);
+    return largest;
+}
+
+static int64_t fullest(const struct vs_device_state *device)
+{
+    return device->measured ? device->used_peak : device->layers[VS_LAYER_DRIVER].peak_bytes;
+}
+
+/* The first thing read: how much, whose, and what came of it. */
+static void print_answer(const struct page *page, const struct vs_summary *summary)
+{
+    const struct vs_device_state *most = NULL;
+    char text[512], end[160];
+    for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
+        const struct vs_device_state *device = summary->state->devices[i];
+        if (device != NULL && (most == NULL || fullest(device) > fullest(most)))
+            most = device;
+    }
+    if (most == NULL || fullest(most) == 0)
+        return;
+    const struct vs_bands *bands =
+        most->measured ? vs_peaks_used(&summary->peaks, most)
+                       : vs_peaks_allocated(&summary->peaks, most);
+    struct share largest =
+        bands != NULL ? largest_share(summary, most, bands) : (struct share){"", 0};
+    int length = snprintf(text, sizeof(text), "At most %s", size(fullest(most)).text);
+    if (most->total_bytes != 0)
+        length += snprintf(text + length, sizeof(text) - (size_t)length, " of %s",
+                           size((int64_t)most->total_bytes).text);
+    length += snprintf(text + length, sizeof(text) - (size_t)length, " of GPU %d were %s",
+                       most->device, most->measured ? "in use" : "asked for");
+    if (largest.bytes > 0)
+        length += snprintf(text + length, sizeof(text) - (size_t)length, ", %s of it by %s",
+                           size(largest.bytes).text, largest.name);
+    describe_end(summary, end, sizeof(end));
+    snprintf(text + length, sizeof(text) - (size_t)length, ". %s", end);
+    page_wrap(page, 0, text);
 }
 
 static bool is_used(const struct vs_device_state *device)
@@ -391,9 +503,9 @@ static void print_calls(const struct page *page, const struct vs_summary *summar
         return;
     heading(page, "Time in memory calls");
     for (size_t i = 0; i < calls->count && i < TOP_CALLS; i++)
-        fprintf(page->out, "  %-28s %10s calls  %10s in all  %10s at most\n",
+        fprintf(page->out, "  %-28s %10s call%-1s  %10s in all  %10s at most\n",
                 vs_state_string(summary->state, calls->items[i].call),
-                page_count(calls->items[i].count).text,
+                page_count(calls->items[i].count).text, plural(calls->items[i].count),
                 vs_format_time(calls->items[i].total_ns).text,
                 vs_format_time(calls->items[i].max_ns).text);
 }
@@ -404,7 +516,8 @@ static void print_host(const struct page *page, const struct vs_summary *summary
     if (state->host_pinned == 0 && state->host_rss < 0)
         return;
     heading(page, "Host");
-    fprintf(page->out, "  %s pinned at the end", size(state->host_pinned).text);
+    fprintf(page->out, "  %s pinned at the end",
+            state->host_pinned == 0 ? "nothing" : size(state->host_pinned).text);
     if (state->host_rss >= 0)
         fprintf(page->out, "; resident %s", size(state->host_rss).text);
     if (state->cgroup_limit >= 0)
@@ -439,20 +552,25 @@ static void print_cost(const struct page *page, const struct vs_summary *summary
         if (warning != NULL)
             fprintf(page->out, "  hooks: %s\n", warning);
     }
-    fprintf(page->out, "  %s events (%s driver, %s runtime, %s framework) in %s",
-            page_count(counts->events).text, page_count(counts->driver_events).text,
-            page_count(counts->runtime_events).text, page_count(counts->framework_events).text,
+    fprintf(page->out, "  %s event%s (%s driver, %s runtime, %s framework) in %s",
+            page_count(counts->events).text, plural(counts->events),
+            page_count(counts->driver_events).text, page_count(counts->runtime_events).text,
+            page_count(counts->framework_events).text,
             size((int64_t)summary->status.file_bytes).text);
     if (counts->events != 0)
         fprintf(page->out, ", %.1f bytes each",
                 (double)summary->status.file_bytes / (double)counts->events);
     fputc('\n', page->out);
-    if (report_overhead(summary, &spent, &waited, &percent))
-        fprintf(page->out,
-                "  tracing cost this run %.2f %% of its time: %s in events, %s waiting\n", percent,
-                vs_format_time(spent).text, vs_format_time(waited).text);
-    else
-        fputs("  what tracing cost this run is not in the trace\n", page->out);
+    if (!report_overhead(summary, &spent, &waited, &percent)) {
+        fputs("  what tracing cost this run was not measured\n", page->out);
+        return;
+    }
+    char waiting[48] = "no waiting";
+    if (waited != 0)
+        snprintf(waiting, sizeof(waiting), "%s waiting", vs_format_time(waited).text);
+    fprintf(page->out, "  tracing cost this run %s%.2f %% of its time: %s in events, %s\n",
+            percent < 0.01 ? "less than " : "", percent < 0.01 ? 0.01 : percent,
+            vs_format_time(spent).text, waiting);
 }
 
 void report_print(FILE *out, const struct vs_summary *summary, const struct report_others *others)
@@ -462,6 +580,7 @@ void report_print(FILE *out, const struct vs_summary *summary, const struct repo
     fprintf(out, "%s%s%s\n", page_bold(&page),
             page_fit(vs_reader_path(summary->reader), PAGE_WIDTH).text, page_plain(&page));
     print_process(&page, summary);
+    print_answer(&page, summary);
     print_end(&page, summary);
     print_losses(&page, summary);
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
