@@ -206,3 +206,30 @@ Test(vmm, absurd_ranges_do_no_harm)
     cr_assert_eq(lab.state->error, 0);
     lab_close(&lab);
 }
+
+/* An allocator under the cache keeps its addresses and gives memory back by unmapping alone. */
+Test(vmm, a_segment_cut_from_a_larger_range_goes_with_the_total)
+{
+    struct lab lab = lab_open();
+    lab_block(&lab, 0x10000000, 0); /* the framework's totals are known */
+    lab_range(&lab, VS_KIND_RESERVE, SAVER, 0x700000000, GIB, 0);
+    lab_create(&lab, SAVER, 5, 20 * MIB);
+    lab_map(&lab, SAVER, 0x700000000, 20 * MIB, 5);
+    lab.reserved += 20 * MIB;
+    lab_block(&lab, 0x700000000, MIB);
+    cr_assert_eq(lab_bands(&lab).backed, (int64_t)(20 * MIB));
+    lab_block_free(&lab, 0x700000000, MIB);
+    lab_range(&lab, VS_KIND_UNMAP, SAVER, 0x700000000, 20 * MIB, 0);
+    lab_put(&lab, (struct vs_event){
+                      .kind = VS_KIND_PHYS_RELEASE, .handle = 5, .flags = VS_EVENT_INTENT});
+    cr_assert_eq(lab_bands(&lab).unbacked, (int64_t)(20 * MIB), "asleep, as far as is known");
+    lab.reserved -= 20 * MIB;
+    lab_segment(&lab, 0x900000000, 2 * MIB);
+    lab_block(&lab, 0x900000000, MIB);
+    struct vs_bands bands = lab_bands(&lab);
+    cr_assert_eq(bands.reserved, (int64_t)(2 * MIB));
+    cr_assert_eq(bands.unbacked, 0);
+    cr_assert_eq(lab_device(&lab)->mismatches, 0);
+    lab_check_identities(&lab);
+    lab_close(&lab);
+}
