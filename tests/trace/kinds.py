@@ -15,7 +15,7 @@ def read(name):
 
 def main():
     document, record, chunk = read("docs/format.md"), read("formats/record.h"), read("formats/trace_chunk.h")
-    table = record.replace("\\\n", " ")
+    table = re.sub(r'"\s+"', "", record.replace("\\\n", " "))  # a text may go over several lines
     kinds = re.findall(r"X\((\d+),\s*\w+,\s*\"(\w+)\",\s*'(\w)',\s*\"([^\"]*)\"\)", table)
     expected = {f"| {value} | `{name}` | {layer} | {fields} |" for value, name, layer, fields in kinds}
     found = set(re.findall(r"^\| \d+ \| `\w+` \| \w \| .* \|$", document, flags=re.M))
