@@ -72,7 +72,7 @@ struct nvml {
 
     struct library library; /* the thread's own from here on */
     const struct target *target;
-    struct target_ids own;       /* read while the target lives */
+    struct target_ids own;        /* read while the target lives */
     char driver_folder[PATH_MAX]; /* of its libcuda, if it has one yet */
 };
 
@@ -137,8 +137,7 @@ static void *open_library(const struct nvml *nvml)
 {
     char folder[PATH_MAX];
     void *handle = nvml->driver_folder[0] ? open_in(nvml->driver_folder) : NULL;
-    if (!handle &&
-        target_mapped_folder(nvml->target, "libcuda.so.", folder, sizeof folder) == 0)
+    if (!handle && target_mapped_folder(nvml->target, "libcuda.so.", folder, sizeof folder) == 0)
         handle = open_in(folder);
     if (!handle)
         handle = open_in_list(getenv("VRAMSCOPE_TARGET_LIBRARY_PATH"));

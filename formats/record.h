@@ -150,7 +150,7 @@ enum vs_event_flags {
 };
 
 #define VS_SAMPLED_WITHIN_NS 200000U /* a measurement that took longer is a SAMPLE of its own */
-#define VS_FREE_UNKNOWN UINT64_MAX /* free_bytes not measured */
+#define VS_FREE_UNKNOWN UINT64_MAX   /* free_bytes not measured */
 #define VS_DEVICE_UNKNOWN (-1)
 
 /*

@@ -549,8 +549,8 @@ uint64_t shim_emit(struct vs_event *event)
 uint64_t shim_emit_free(struct vs_event *event, uint64_t (*size_of)(const struct vs_event *event))
 {
     enum vs_loss_cause cause;
-    if (shim_recording() && atomic_load_explicit(&lifecycle_ring->last_loss_position,
-                                                 memory_order_relaxed) != 0) {
+    if (shim_recording() &&
+        atomic_load_explicit(&lifecycle_ring->last_loss_position, memory_order_relaxed) != 0) {
         event->size = size_of(event);
     }
     uint64_t position = put_event(event, &cause);

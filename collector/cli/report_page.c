@@ -156,7 +156,8 @@ static void print_losses(const struct page *page, const struct vs_summary *summa
     if (status->sequence_gaps != 0)
         fprintf(page->out, "; %s hole%s in the file", page_count(status->sequence_gaps).text,
                 plural(status->sequence_gaps));
-    fputs("\n         whose memory the lost events moved is not known; a framework's totals are right\n",
+    fputs("\n         whose memory the lost events moved is not known; a framework's totals are "
+          "right\n",
           page->out);
 }
 
@@ -343,9 +344,8 @@ static void print_answer(const struct page *page, const struct vs_summary *summa
     }
     if (most == NULL || fullest(most) == 0)
         return;
-    const struct vs_bands *bands =
-        most->measured ? vs_peaks_used(&summary->peaks, most)
-                       : vs_peaks_allocated(&summary->peaks, most);
+    const struct vs_bands *bands = most->measured ? vs_peaks_used(&summary->peaks, most)
+                                                  : vs_peaks_allocated(&summary->peaks, most);
     struct share largest =
         bands != NULL ? largest_share(summary, most, bands) : (struct share){"", 0};
     int length = snprintf(text, sizeof(text), "At most %s", size(fullest(most)).text);

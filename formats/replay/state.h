@@ -132,7 +132,7 @@ struct vs_device_state {
     int64_t used_bytes; /* now: the last measurement, moved by what is known since */
     int64_t base_used, base_own, base_others;
     uint64_t measured_ns, measured_until_ns; /* when the last measurement began and was over */
-    uint64_t returned_ns; /* the latest return of a call that moved memory */
+    uint64_t returned_ns;                    /* the latest return of a call that moved memory */
     int64_t settled_used, settled_own, settled_others; /* the last one that was explained */
     /* How far the model of direct memory may be off since then: a page for every call, and what
        a pool's reserve turned out to be. */
@@ -142,15 +142,15 @@ struct vs_device_state {
     int64_t implicit_bytes[VS_IMPLICITS];
     int64_t implicit_uncertainty;
     int64_t others_uncertainty; /* of it, because it was not known who else was there */
-    struct vs_sizes others; /* by process id */
+    struct vs_sizes others;     /* by process id */
     int64_t other_bytes;
-    uint64_t first_answers; /* figures of NVML's first answer still to come */
+    uint64_t first_answers;   /* figures of NVML's first answer still to come */
     uint64_t last_free_bytes; /* VS_FREE_UNKNOWN before the first measurement */
     int64_t used_peak;
     uint64_t used_peak_ns;
 
-    uint64_t context_time_ns;  /* of the first context */
-    struct vs_sizes contexts;  /* live ones, by handle */
+    uint64_t context_time_ns; /* of the first context */
+    struct vs_sizes contexts; /* live ones, by handle */
     uint64_t primary_context;
     uint64_t losses; /* lost events of this device */
 

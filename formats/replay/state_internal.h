@@ -59,7 +59,7 @@ struct vs_undo {
     } what;
     bool unknown;                   /* it freed something nobody knew */
     int64_t lost_bytes, lost_count; /* counted as lost because of it */
-    bool repeated; /* the call beneath it told the same free by itself */
+    bool repeated;                  /* the call beneath it told the same free by itself */
     struct vs_allocation allocation;
     uint32_t handle_object;       /* index of the physical memory + 1 */
     struct vs_physical physical;  /* as it was */

@@ -198,8 +198,7 @@ static int64_t explain_implicit(struct vs_device_state *device, int64_t residual
 {
     unsigned pending = device->implicit_pending;
     bool single = (pending & (pending - 1)) == 0;
-    enum vs_implicit which =
-        single ? (enum vs_implicit)__builtin_ctz(pending) : VS_IMPLICIT_OTHER;
+    enum vs_implicit which = single ? (enum vs_implicit)__builtin_ctz(pending) : VS_IMPLICIT_OTHER;
     int64_t left = add_implicit(device, which, residual);
     int64_t taken = residual - left < 0 ? left - residual : residual - left;
     add_uncertainty(device, single ? device->base_others - device->settled_others : taken);

@@ -104,9 +104,8 @@ static void count_lost(struct vs_state *state, struct vs_device_state *device, i
 {
     device->lost_bytes += bytes;
     device->lost_count += count;
-    state_move(state,
-               state_special_site(state, device->device, VS_LAYER_DRIVER, VS_SITE_UNCERTAIN), bytes,
-               0);
+    state_move(state, state_special_site(state, device->device, VS_LAYER_DRIVER, VS_SITE_UNCERTAIN),
+               bytes, 0);
 }
 
 /*
@@ -275,8 +274,7 @@ static void check_freed(struct vs_state *state, const struct vs_event *event, ui
     }
 }
 
-static void free_unknown(struct vs_state *state, const struct vs_event *event,
-                         struct vs_undo *undo)
+static void free_unknown(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
 {
     state->counts.frees_unknown++;
     check_freed(state, event, 0, undo);

@@ -14,8 +14,8 @@ int main(void)
     void *found = library != NULL ? dlsym(library, "cos") : NULL;
     void *next = dlsym(RTLD_NEXT, "malloc");
     void *versioned = dlvsym(RTLD_DEFAULT, "no_such_function", "GLIBC_2.2.5");
-    int works = block != NULL && found != NULL && next != NULL && versioned == NULL &&
-                dlerror() != NULL;
+    int works =
+        block != NULL && found != NULL && next != NULL && versioned == NULL && dlerror() != NULL;
     free(block);
     if (library != NULL) {
         dlclose(library);

@@ -17,7 +17,7 @@ struct lab {
     struct vs_event events[LAB_EVENTS_MAX];
     _Atomic unsigned count;
     bool recording;
-    bool lossy; /* events were lost before: frees are asked for their size */
+    bool lossy;       /* events were lost before: frees are asked for their size */
     unsigned starts;  /* lifecycle_cuda_seen while not recording */
     unsigned flushes; /* lifecycle_flush_soon */
     unsigned devices; /* DEVICE records */

@@ -30,8 +30,8 @@ static struct lab with_context(void)
 
 static uint64_t end_of(struct lab *lab, uint8_t kind, uint64_t context)
 {
-    return lab_put(
-        lab, (struct vs_event){.kind = kind, .context = context, .flags = VS_EVENT_INTENT});
+    return lab_put(lab,
+                   (struct vs_event){.kind = kind, .context = context, .flags = VS_EVENT_INTENT});
 }
 
 static void check_gone(const struct lab *lab)
@@ -100,9 +100,8 @@ Test(context, an_end_that_fails_is_taken_back)
     static const struct {
         uint8_t kind;
         uint64_t context;
-    } ends[] = {{VS_KIND_CONTEXT_RESET, 0},
-                {VS_KIND_CONTEXT_RELEASE, 0},
-                {VS_KIND_CONTEXT_DESTROY, 0x77}};
+    } ends[] = {
+        {VS_KIND_CONTEXT_RESET, 0}, {VS_KIND_CONTEXT_RELEASE, 0}, {VS_KIND_CONTEXT_DESTROY, 0x77}};
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         struct lab lab = with_context();
         struct vs_objects objects = {0};

@@ -4,19 +4,16 @@
 
 static void loss(struct lab *lab, uint16_t kind, uint64_t events, uint64_t bytes)
 {
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_LOSS,
-                                   .label = kind,
-                                   .size = bytes,
-                                   .extra = {events, 0}});
+    lab_put(lab, (struct vs_event){
+                     .kind = VS_KIND_LOSS, .label = kind, .size = bytes, .extra = {events, 0}});
 }
 
 /* After the first loss, frees say how much they free. */
 static void sized_free(struct lab *lab, uint64_t address, uint64_t size)
 {
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_FREE,
-                                   .address = address,
-                                   .size = size,
-                                   .flags = VS_EVENT_INTENT});
+    lab_put(lab,
+            (struct vs_event){
+                .kind = VS_KIND_FREE, .address = address, .size = size, .flags = VS_EVENT_INTENT});
 }
 
 static int64_t driver_live(const struct lab *lab)

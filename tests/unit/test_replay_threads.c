@@ -277,7 +277,8 @@ Test(threads, everything_is_explained_at_every_barrier)
     }
 }
 
-/* ---- pools ------------------------------------------------------------------------------------ */
+/* ---- pools ------------------------------------------------------------------------------------
+ */
 
 static void pool_alloc(struct lab *lab, uint32_t thread, uint64_t time_ns, uint64_t address,
                        uint64_t size, uint64_t reserved, uint64_t used)

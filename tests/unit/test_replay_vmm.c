@@ -220,8 +220,8 @@ Test(vmm, a_segment_cut_from_a_larger_range_goes_with_the_total)
     cr_assert_eq(lab_bands(&lab).backed, (int64_t)(20 * MIB));
     lab_block_free(&lab, 0x700000000, MIB);
     lab_range(&lab, VS_KIND_UNMAP, SAVER, 0x700000000, 20 * MIB, 0);
-    lab_put(&lab, (struct vs_event){
-                      .kind = VS_KIND_PHYS_RELEASE, .handle = 5, .flags = VS_EVENT_INTENT});
+    lab_put(&lab,
+            (struct vs_event){.kind = VS_KIND_PHYS_RELEASE, .handle = 5, .flags = VS_EVENT_INTENT});
     cr_assert_eq(lab_bands(&lab).unbacked, (int64_t)(20 * MIB), "asleep, as far as is known");
     lab.reserved -= 20 * MIB;
     lab_segment(&lab, 0x900000000, 2 * MIB);

@@ -11,10 +11,10 @@ struct fake_cuda {
     int has_context;
     int alloc_calls;
     int free_calls;
-    int free_questions; /* cuMemGetInfo calls, the shim's own included */
-    int free_question_us; /* how long one takes */
-    int context_calls; /* cuDevicePrimaryCtxRetain */
-    int pushed;        /* contexts pushed and not popped */
+    int free_questions;       /* cuMemGetInfo calls, the shim's own included */
+    int free_question_us;     /* how long one takes */
+    int context_calls;        /* cuDevicePrimaryCtxRetain */
+    int pushed;               /* contexts pushed and not popped */
     int alloc_through_create; /* cuMemAlloc calls cuMemCreate through the preloaded symbol */
     int free_through_unmap;   /* cuMemFree calls cuMemUnmap so */
     int free_through_free;    /* cuMemFree passes the call on to the preloaded symbol, once */
