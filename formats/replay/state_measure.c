@@ -182,10 +182,12 @@ static void first_measurement(struct vs_device_state *device, int64_t used)
     }
 }
 
-/* Whether a difference may be one of the model of direct memory. */
+/* Whether a difference may be one of the model of direct memory, after undoing earlier ones. */
 static bool is_within(const struct vs_device_state *device, int64_t bytes)
 {
-    return device->losses == 0 && (bytes < 0 ? -bytes : bytes) <= device->direct_slack;
+    int64_t undone = (bytes < 0) != (device->rounding < 0) ? device->rounding : 0;
+    int64_t most = device->direct_slack + (undone < 0 ? -undone : undone);
+    return device->losses == 0 && (bytes < 0 ? -bytes : bytes) <= most;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -236,7 +238,7 @@ static void settle(struct vs_state *state, struct vs_device_state *device, uint3
     int64_t known = device->settled_used + device->base_own - device->settled_own +
                     device->base_others - device->settled_others;
     int64_t own = device_own(device);
-    if (device->base_used != known || device->implicit_pending != 0)
+    if (device->base_used != known || device->implicit_pending != 0 || device->direct_slack != 0)
         keep_conclusion(device, thread);
     explain(state, device, device->base_used - known);
     cancel_rounding(device);
