@@ -42,7 +42,10 @@ ARRAY_MADE = {"cuArrayCreate_v2", "cuArray3DCreate_v2", "cuMipmappedArrayCreate"
 ARRAY_GONE = {"cuArrayDestroy", "cuMipmappedArrayDestroy", "cudaFreeArray", "cudaFreeMipmappedArray"}
 
 
-def compare(log, trace, hooked):
+PAGE = 2 << 20  # what the model of direct memory may be off by when threads hide each other's steps
+
+
+def compare(log, trace, hooked, unexplained_most=0):
     """Holds the curve against the log (both times of one clock) after every hooked call;
     another call's effect is seen with the next hooked one."""
     curves = timeline(trace)
@@ -60,7 +63,7 @@ def compare(log, trace, hooked):
             row = rows[index] if index >= 0 else {}
             traced = number(row, "device_bytes")
             unexplained = 0 if arrays else number(row, "unexplained_bytes")
-            if traced != books or unexplained != 0:
+            if traced != books or abs(unexplained) > unexplained_most:
                 wrong.append(f"{name} ({result}): device {device}: books {books}, trace {traced}, "
                              f"unexplained {unexplained}")
     return wrong
@@ -128,6 +131,6 @@ def test_driver_barriers(lab):
     equal(f"status ({done.err})", done.status, 0)
     log = read_log(log_path)
     equal("barriers", len(log), rounds)
-    wrong = compare(log, lab.one_trace(), None)
+    wrong = compare(log, lab.one_trace(), None, PAGE)
     check(not wrong, f"{len(wrong)} of {rounds} barriers differ:\n" + "\n".join(wrong[:20]))
     verify(lab.one_trace())
