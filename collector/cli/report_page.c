@@ -333,15 +333,21 @@ static int64_t fullest(const struct vs_device_state *device)
 }
 
 /* The first thing read: how much, whose, and what came of it. */
-static void print_answer(const struct page *page, const struct vs_summary *summary)
+static const struct vs_device_state *fullest_device(const struct vs_summary *summary)
 {
     const struct vs_device_state *most = NULL;
-    char text[512], end[160];
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
         const struct vs_device_state *device = summary->state->devices[i];
         if (device != NULL && (most == NULL || fullest(device) > fullest(most)))
             most = device;
     }
+    return most;
+}
+
+static void print_answer(const struct page *page, const struct vs_summary *summary)
+{
+    const struct vs_device_state *most = fullest_device(summary);
+    char text[512], end[160];
     if (most == NULL || fullest(most) == 0)
         return;
     const struct vs_bands *bands = most->measured ? vs_peaks_used(&summary->peaks, most)

@@ -97,12 +97,7 @@ CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKe
     const struct sim_module *found = library_of(lib);
     if (!found)
         return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    unsigned i = 0;
-    for (struct sim_function *kernel = found->functions; kernel && i < numKernels;
-         kernel = kernel->next)
-        kernels[i++] = (CUkernel)kernel;
-    for (; i < numKernels; i++)
-        kernels[i] = NULL;
+    sim_module_list_functions(found, (void **)kernels, numKernels);
     return sim_leave(CUDA_SUCCESS);
 }
 #endif

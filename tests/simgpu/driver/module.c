@@ -82,6 +82,16 @@ void sim_modules_of_context_end(const struct sim_context *context)
     }
 }
 
+void sim_module_list_functions(const struct sim_module *module, void **out, unsigned room)
+{
+    unsigned i = 0;
+    for (struct sim_function *function = module->functions; function && i < room;
+         function = function->next)
+        out[i++] = function;
+    for (; i < room; i++)
+        out[i] = NULL;
+}
+
 struct sim_function *sim_module_function(struct sim_module *module, const char *name)
 {
     for (struct sim_function *known = module->functions; known; known = known->next)
@@ -251,12 +261,7 @@ CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int 
     const struct sim_module *module = module_of(mod);
     if (!module)
         return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    unsigned i = 0;
-    for (struct sim_function *function = module->functions; function && i < numFunctions;
-         function = function->next)
-        functions[i++] = (CUfunction)function;
-    for (; i < numFunctions; i++)
-        functions[i] = NULL;
+    sim_module_list_functions(module, (void **)functions, numFunctions);
     return sim_leave(CUDA_SUCCESS);
 }
 #endif
