@@ -53,7 +53,7 @@
 #include "record.h"
 
 #define VS_RING_MAGIC 0x31474e4952535656ULL /* "VVSRING1" */
-#define VS_RING_VERSION 1U
+#define VS_RING_VERSION 2U
 #define VS_CELL_BYTES 64U
 #define VS_CELL_FIRST_BODY 48U  /* body bytes of a record's first cell */
 #define VS_CELL_NEXT_BODY 56U   /* body bytes of each further cell */
@@ -69,8 +69,9 @@ enum vs_record_type {
     VS_RECORD_THREAD = 3, /* a thread's name */
     VS_RECORD_MODULE = 4, /* a mapped object: id, range, generation, path */
     VS_RECORD_DEVICE = 5, /* identity of a device, struct vs_record_device */
-    VS_RECORD_STACK = 6,  /* frames of a stack id */
-    VS_RECORD_PAD = 7     /* nothing: skipped */
+    VS_RECORD_STACK = 6,  /* frames of a stack id: struct vs_record_stack, then words */
+    VS_RECORD_PAD = 7,    /* nothing: skipped */
+    VS_RECORD_CODE = 8    /* a code object of an interpreter: struct vs_record_code, name, file */
 };
 
 /* claim word: lap of the ring 32 | cells 8 | thread 24. Thread ids are below 2^22 on Linux. */
@@ -136,6 +137,32 @@ struct vs_record_device {
     int32_t driver_version;
 };
 
+/* Payload of STACK before its words (formats/frame_word.h), of which `aux` says how many. */
+struct vs_record_stack {
+    uint32_t generation; /* of the module map: compare vs_record_head.aux of MODULE */
+    uint32_t reserved;
+};
+
+/* Payload of CODE before the qualified name and, up to its end, the file name (UTF-8). */
+struct vs_record_code {
+    uint32_t first_line;
+    uint32_t name_bytes;
+};
+
+/* How native frames are found, in the header and in META (chosen by a self-test). */
+enum vs_native_method {
+    VS_NATIVE_OFF = 0,           /* not wanted, or nothing was captured yet */
+    VS_NATIVE_TABLES = 1,        /* unwind tables */
+    VS_NATIVE_FRAME_POINTERS = 2 /* frame pointers, proved against the tables on each new stack */
+};
+
+enum vs_python_state {
+    VS_PYTHON_NONE = 0,        /* no Python in the process, or not wanted */
+    VS_PYTHON_READY = 1,       /* frames are read */
+    VS_PYTHON_UNSUPPORTED = 2, /* a version that is not known: native stacks only */
+    VS_PYTHON_FINALIZED = 3    /* was ready; the interpreter has shut down */
+};
+
 /* Counters of what was lost: in the header, so that they survive the target. */
 struct vs_loss_counter {
     _Atomic uint64_t events;
@@ -190,6 +217,13 @@ struct vs_ring_header {
     _Atomic uint32_t static_runtimes; /* look-ups by a CUDA runtime inside another library */
     _Atomic uint32_t
         hook_warnings; /* bit set, enum vs_hook_warning in shim.h; text in docs/hooks.md */
+    _Atomic uint32_t native_method;  /* enum vs_native_method */
+    _Atomic uint32_t python_state;   /* enum vs_python_state */
+    _Atomic uint32_t python_version; /* as PY_VERSION_HEX; 0 not known */
+    _Atomic uint64_t stacks_sent;    /* stack records, the repeated ones included */
+    _Atomic uint64_t stacks_inline;  /* of these, sent because the table had no room or was busy */
+    _Atomic uint64_t stacks_lost;    /* stacks whose record found no room: events without a stack */
+    _Atomic uint64_t native_stopped; /* stacks that could not be followed to the thread's start */
 
     /*
      * collector → program: the collector has no stderr, so the shim prints this line (prefixed

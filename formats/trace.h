@@ -53,8 +53,32 @@ struct vs_device_def {
 
 struct vs_stack_def {
     uint32_t id;
+    uint32_t generation; /* of the module map the addresses are of */
     uint32_t frame_count;
-    const uint64_t *frames; /* innermost first; meaning of a word: docs/format.md */
+    const uint64_t *frames; /* meaning of a word: formats/frame_word.h */
+};
+
+/* A code object of an interpreter, named while it was alive. */
+struct vs_code_def {
+    uint32_t id;
+    uint32_t first_line;
+    const char *name; /* qualified; owned by the reader, by the caller when writing */
+    const char *file;
+};
+
+/* One function at an address: several when calls were inlined there. */
+struct vs_symbol_frame {
+    const char *function; /* demangled; "" not known */
+    const char *file;     /* "" not known */
+    uint32_t line;        /* 0 not known */
+};
+
+/* What an address of a module means. `count` 0: looked for, and nothing known. */
+struct vs_symbol_def {
+    uint32_t module;
+    uint64_t address; /* in the module's own terms: looked-up address - load bias */
+    uint32_t count;
+    const struct vs_symbol_frame *frames; /* the innermost inlined call first */
 };
 
 /* ---- writer (collector, tests) --------------------------------------------- */
@@ -84,6 +108,8 @@ int vs_writer_thread(struct vs_writer *writer, const struct vs_thread_def *threa
 int vs_writer_module(struct vs_writer *writer, const struct vs_module_def *module);
 int vs_writer_device(struct vs_writer *writer, const struct vs_device_def *device);
 int vs_writer_stack(struct vs_writer *writer, const struct vs_stack_def *stack);
+int vs_writer_code(struct vs_writer *writer, const struct vs_code_def *code);
+int vs_writer_symbol(struct vs_writer *writer, const struct vs_symbol_def *symbol);
 
 /*
  * Facts about the process as one JSON object (UTF-8). `name` is "process",
@@ -159,6 +185,13 @@ const char *vs_reader_string(const struct vs_reader *reader, uint32_t id);
 const struct vs_thread_def *vs_reader_thread(const struct vs_reader *reader, uint32_t thread);
 const struct vs_module_def *vs_reader_module(const struct vs_reader *reader, uint32_t id);
 const struct vs_stack_def *vs_reader_stack(const struct vs_reader *reader, uint32_t id);
+const struct vs_code_def *vs_reader_code(const struct vs_reader *reader, uint32_t id);
+/* The module that held `address` when the module map was at `generation`; NULL none. */
+const struct vs_module_def *vs_reader_module_at(const struct vs_reader *reader, uint64_t address,
+                                                uint32_t generation);
+/* `address` as in struct vs_symbol_def. NULL: never looked for. */
+const struct vs_symbol_def *vs_reader_symbol(const struct vs_reader *reader, uint32_t module,
+                                             uint64_t address);
 size_t vs_reader_device_count(const struct vs_reader *reader);
 const struct vs_device_def *vs_reader_device(const struct vs_reader *reader, size_t index);
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where an event came from. stacks.c joins the two walks, turns each distinct
+ * stack into an id once, and sends its record:
+ *
+ *   unwind*.c   native frames of the calling thread
+ *   python*.c   Python frames of the calling thread, without the GIL
+ *   stacks.c    capture: walk, hash, look up, send on a miss
+ *   stack_table.c  the lock-free table behind it
+ *
+ * All of it runs inside hooks: no allocation, lock, descriptor or system call
+ * once a thread is warm, async-signal-safe, errno untouched.
+ */
+#ifndef VS_SHIM_STACKS_H
+#define VS_SHIM_STACKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../formats/frame_word.h"
+#include "../formats/ring.h"
+
+#define STACKS_DEPTH_MAX 256U /* the largest VRAMSCOPE_DEPTH: a record has to fit in the ring */
+
+/* ---- stacks.c ---------------------------------------------------------------- */
+
+/* Id of the calling thread's stack, its record committed; 0: none (not wanted, or lost). */
+uint32_t stacks_capture(void);
+/* Recording begins in this process: maps the table, counts from new. */
+void stacks_begin(void);
+
+/* ---- unwind.c ------------------------------------------------------------------ */
+
+/*
+ * Native frames of the calling thread, innermost first, without our own: at most
+ * `max` words (formats/frame_word.h) to `words`. *note says why there are no
+ * more (NATIVE_CUT, NATIVE_STOPPED), NONE when the thread's start was reached.
+ */
+unsigned unwind_here(uint64_t *words, unsigned max, enum vs_stack_note *note);
+/* The same by the unwind tables whatever was chosen: proves a new stack. */
+unsigned unwind_here_by_tables(uint64_t *words, unsigned max, enum vs_stack_note *note);
+enum vs_native_method unwind_method(void);
+/* In the constructor and when recording begins; never in a hook. */
+void unwind_prepare(void);
+
+/* ---- python.c ------------------------------------------------------------------- */
+
+/* One frame as it lies in the interpreter; valid while the caller's frame is on the stack. */
+struct python_frame {
+    uint64_t code;    /* address of the code object */
+    uint32_t version; /* tells code objects of the same address apart (python_code.c) */
+    int32_t offset;   /* bytes into the bytecode; -1 not started or not known */
+    bool entry;       /* the outermost frame of one call of the interpreter loop */
+};
+
+/*
+ * Python frames of the calling thread, innermost first. Returns their number;
+ * *note as for unwind_here. NONE and 0 frames: no Python here.
+ */
+unsigned python_walk(struct python_frame *frames, unsigned max, enum vs_stack_note *note);
+/*
+ * A stack's words from its frames, the notes aside: names code objects (sends
+ * CODE records) and decodes lines. Only right after python_walk, before anything
+ * else runs on the thread. Returns the number of words, or -1 when a definition
+ * found no room in the ring.
+ */
+int python_describe(const struct python_frame *frames, unsigned count, uint64_t *words);
+/* Finds the interpreter; where the loader may be asked (start, after an object was loaded). */
+void python_prepare(void);
+/* True when python_prepare should be called again: an object was loaded since and none was found. */
+bool python_is_missing(void);
+enum vs_python_state python_state(void);
+
+/* ---- modules.c -------------------------------------------------------------------- */
+
+/*
+ * Generation of the module map: moves when an object went away or another took
+ * its place, so that an address means one object within a generation.
+ */
+uint32_t modules_generation(void);
+
+#endif
