@@ -116,12 +116,54 @@ static bool take_stack(struct records *records, const struct vs_record_head *hea
                        const uint8_t *payload)
 {
     uint64_t frames[DRAIN_BODY_MAX / sizeof(uint64_t)];
+    struct vs_record_stack stack;
     uint32_t count = head->aux;
-    if (count > head->bytes / sizeof frames[0])
+    if (head->bytes < sizeof stack || count > (head->bytes - sizeof stack) / sizeof frames[0])
         return false;
-    memcpy(frames, payload, count * sizeof frames[0]);
-    struct vs_stack_def stack = {.id = head->id, .frame_count = count, .frames = frames};
-    output_stack(records->output, &stack);
+    memcpy(&stack, payload, sizeof stack);
+    memcpy(frames, payload + sizeof stack, count * sizeof frames[0]);
+    struct vs_stack_def definition = {
+        .id = head->id, .generation = stack.generation, .frame_count = count, .frames = frames};
+    output_stack(records->output, &definition);
+    return true;
+}
+
+/* Copies the text, cut at a zero if it has one, to `out` of more than `bytes` bytes. */
+static const char *text_to(char *out, const uint8_t *text, size_t bytes)
+{
+    memcpy(out, text, bytes);
+    out[bytes] = 0;
+    return out;
+}
+
+/* A name made up by the interpreter ("<frozen importlib._bootstrap>") says nothing about a user. */
+static bool is_file_name(const char *file)
+{
+    return file[0] != 0 && file[0] != '<';
+}
+
+static bool take_code(struct records *records, const struct vs_record_head *head,
+                      const uint8_t *payload)
+{
+    struct vs_record_code code;
+    char name[DRAIN_BODY_MAX], file[DRAIN_BODY_MAX], shown[DRAIN_BODY_MAX + PRIVACY_HASH_BYTES];
+    if (head->bytes < sizeof code)
+        return false;
+    memcpy(&code, payload, sizeof code);
+    const uint8_t *texts = payload + sizeof code;
+    size_t bytes = head->bytes - sizeof code;
+    if (code.name_bytes > bytes)
+        return false;
+    struct vs_code_def definition = {
+        .id = head->id,
+        .first_line = code.first_line,
+        .name = text_to(name, texts, code.name_bytes),
+        .file = text_to(file, texts + code.name_bytes, bytes - code.name_bytes)};
+    if (records->hide && is_file_name(file)) {
+        privacy_path(file, shown, sizeof shown);
+        definition.file = shown;
+    }
+    output_code(records->output, &definition);
     return true;
 }
 
@@ -145,6 +187,8 @@ static bool take_definition(struct records *records, const struct drain_record *
         return take_device(records, &head, payload);
     case VS_RECORD_STACK:
         return take_stack(records, &head, payload);
+    case VS_RECORD_CODE:
+        return take_code(records, &head, payload);
     case VS_RECORD_PAD:
         return true;
     default:

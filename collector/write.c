@@ -136,6 +136,18 @@ void output_stack(struct output *output, const struct vs_stack_def *stack)
         note(output, vs_writer_stack(output->writer, stack));
 }
 
+void output_code(struct output *output, const struct vs_code_def *code)
+{
+    if (can_write(output))
+        note(output, vs_writer_code(output->writer, code));
+}
+
+void output_symbol(struct output *output, const struct vs_symbol_def *symbol)
+{
+    if (can_write(output))
+        note(output, vs_writer_symbol(output->writer, symbol));
+}
+
 void output_meta(struct output *output, const char *name, json_t *object)
 {
     char *text = object && can_write(output) ? json_dumps(object, JSON_COMPACT) : NULL;

@@ -39,6 +39,8 @@ void output_thread(struct output *output, const struct vs_thread_def *thread);
 void output_module(struct output *output, const struct vs_module_def *module);
 void output_device(struct output *output, const struct vs_device_def *device);
 void output_stack(struct output *output, const struct vs_stack_def *stack);
+void output_code(struct output *output, const struct vs_code_def *code);
+void output_symbol(struct output *output, const struct vs_symbol_def *symbol);
 
 /* Takes over `object` (may be NULL: then nothing happens). */
 void output_meta(struct output *output, const char *name, json_t *object);

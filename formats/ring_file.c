@@ -189,11 +189,31 @@ static int take_stack(struct vs_definitions *set, const struct vs_record_head *h
                       const uint8_t *payload)
 {
     uint64_t frames[BODY_MAX / sizeof(uint64_t)];
-    if (head->aux > head->bytes / sizeof frames[0])
+    struct vs_record_stack stack;
+    if (head->bytes < sizeof stack || head->aux > (head->bytes - sizeof stack) / sizeof frames[0])
         return -EBADMSG;
-    memcpy(frames, payload, head->aux * sizeof frames[0]);
-    struct vs_table_row row = {.numbers = {head->id}, .words = frames, .word_count = head->aux};
+    memcpy(&stack, payload, sizeof stack);
+    memcpy(frames, payload + sizeof stack, head->aux * sizeof frames[0]);
+    struct vs_table_row row = {
+        .numbers = {head->id, stack.generation}, .words = frames, .word_count = head->aux};
     return vs_definitions_take(set, VS_CHUNK_STACKS, &row);
+}
+
+static int take_code(struct vs_definitions *set, const struct vs_record_head *head,
+                     const uint8_t *payload)
+{
+    struct vs_record_code code;
+    if (head->bytes < sizeof code)
+        return -EBADMSG;
+    memcpy(&code, payload, sizeof code);
+    const char *texts = (const char *)payload + sizeof code;
+    size_t bytes = head->bytes - sizeof code;
+    if (code.name_bytes > bytes)
+        return -EBADMSG;
+    struct vs_table_row row = {
+        .numbers = {head->id, code.first_line},
+        .texts = {{texts, code.name_bytes}, {texts + code.name_bytes, bytes - code.name_bytes}}};
+    return vs_definitions_take(set, VS_CHUNK_CODES, &row);
 }
 
 static int take_definition(struct vs_definitions *set, const uint8_t *body, size_t body_bytes)
@@ -216,6 +236,8 @@ static int take_definition(struct vs_definitions *set, const uint8_t *body, size
         return take_device(set, &head, payload);
     case VS_RECORD_STACK:
         return take_stack(set, &head, payload);
+    case VS_RECORD_CODE:
+        return take_code(set, &head, payload);
     default:
         return 0;
     }

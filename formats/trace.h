@@ -184,11 +184,21 @@ void vs_reader_rewind(struct vs_reader *reader);
 const char *vs_reader_string(const struct vs_reader *reader, uint32_t id);
 const struct vs_thread_def *vs_reader_thread(const struct vs_reader *reader, uint32_t thread);
 const struct vs_module_def *vs_reader_module(const struct vs_reader *reader, uint32_t id);
+/*
+ * Valid until the next call of this function: stacks may be too many to keep and
+ * are unpacked when asked for. Many of them: ask in order of their ids.
+ */
 const struct vs_stack_def *vs_reader_stack(const struct vs_reader *reader, uint32_t id);
+/* The ids of all stacks in the file, increasing: id number `index`, below the count. */
+size_t vs_reader_stack_count(const struct vs_reader *reader);
+uint32_t vs_reader_stack_id(const struct vs_reader *reader, size_t index);
 const struct vs_code_def *vs_reader_code(const struct vs_reader *reader, uint32_t id);
 /* The module that held `address` when the module map was at `generation`; NULL none. */
 const struct vs_module_def *vs_reader_module_at(const struct vs_reader *reader, uint64_t address,
                                                 uint32_t generation);
+/* All modules, in order of their start; NULL behind the last. */
+size_t vs_reader_module_count(const struct vs_reader *reader);
+const struct vs_module_def *vs_reader_module_number(const struct vs_reader *reader, size_t index);
 /* `address` as in struct vs_symbol_def. NULL: never looked for. */
 const struct vs_symbol_def *vs_reader_symbol(const struct vs_reader *reader, uint32_t module,
                                              uint64_t address);

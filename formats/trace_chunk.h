@@ -19,7 +19,8 @@
 /* Limits a reader may rely on and a writer must keep. */
 #define VS_CHUNK_MAX_RAW (64U << 20)        /* unpacked payload */
 #define VS_CHUNK_MAX_COUNT (1U << 18)       /* entries of one chunk */
-#define VS_DEFINITIONS_MAX_RAW (1ULL << 30) /* unpacked definitions of one file */
+#define VS_DEFINITIONS_MAX_RAW (1ULL << 30) /* unpacked definitions of one file, without stacks */
+#define VS_DEFINITION_ROW_BYTES 16U         /* and what each row of them counts besides */
 
 #define VS_FILE_CIRCULAR 1U /* file flag: a superblock describes slots */
 
@@ -33,6 +34,8 @@ enum vs_chunk_type {
     VS_CHUNK_STACKS = 0x0006,
     VS_CHUNK_META = 0x0007,
     VS_CHUNK_KEYFRAME = 0x0008,
+    VS_CHUNK_CODES = 0x0009,
+    VS_CHUNK_SYMBOLS = 0x000a,
     VS_CHUNK_ROOM = 0x000e, /* unused room; its payload means nothing and has no checksum */
     VS_CHUNK_END = 0x000f,
 };

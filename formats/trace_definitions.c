@@ -7,46 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_BLOCK_BYTES 65536U
+#include "arena.h"
+#include "trace_symbols.h"
+
 #define BUILD_ID_MAX sizeof(((struct vs_module_def *)NULL)->build_id)
 /* Names of META objects: four are defined, the rest is for later versions. */
 #define FACTS_MAX 64U
-
-/* ---- memory that lives as long as the set -------------------------------------- */
-
-struct arena_block {
-    struct arena_block *next;
-    size_t used, capacity;
-    _Alignas(16) uint8_t data[];
-};
-
-static void *arena_get(struct arena_block **arena, size_t bytes)
-{
-    bytes = (bytes + 15) / 16 * 16;
-    struct arena_block *block = *arena;
-    if (block == NULL || block->capacity - block->used < bytes) {
-        size_t capacity = bytes > ARENA_BLOCK_BYTES ? bytes : ARENA_BLOCK_BYTES;
-        block = malloc(sizeof *block + capacity);
-        if (block == NULL)
-            return NULL;
-        *block = (struct arena_block){.next = *arena, .capacity = capacity};
-        *arena = block;
-    }
-    void *got = block->data + block->used;
-    block->used += bytes;
-    return got;
-}
-
-static char *arena_text(struct arena_block **arena, const struct vs_text *text)
-{
-    char *copy = arena_get(arena, text->bytes + 1);
-    if (copy == NULL)
-        return NULL;
-    if (text->bytes > 0)
-        memcpy(copy, text->data, text->bytes);
-    copy[text->bytes] = '\0';
-    return copy;
-}
 
 /* ---- id → definition ------------------------------------------------------------- */
 
@@ -108,8 +74,12 @@ struct facts {
 };
 
 struct vs_definitions {
-    struct arena_block *arena;
-    struct id_map strings, threads, modules, stacks;
+    struct vs_arena arena;
+    struct id_map strings, threads, modules, codes;
+    struct id_map stacks; /* those of a left-over ring only: trace_stacks.c has the others */
+    struct vs_module_map module_map;
+    bool module_map_stale; /* modules came since it was made */
+    struct vs_symbols symbols;
     struct vs_device_def *devices[256]; /* in order of ordinal: an event's device is one byte */
     size_t device_count;
     struct facts facts[FACTS_MAX];
@@ -128,18 +98,22 @@ void vs_definitions_free(struct vs_definitions *set)
     free(set->strings.slots);
     free(set->threads.slots);
     free(set->modules.slots);
+    free(set->codes.slots);
     free(set->stacks.slots);
+    vs_module_map_free(&set->module_map);
+    vs_symbols_free(&set->symbols);
     for (size_t i = 0; i < set->facts_count; i++) {
         free(set->facts[i].name);
         json_decref(set->facts[i].object);
         free(set->facts[i].text);
     }
-    while (set->arena != NULL) {
-        struct arena_block *next = set->arena->next;
-        free(set->arena);
-        set->arena = next;
-    }
+    vs_arena_free(&set->arena);
     free(set);
+}
+
+static char *text_copy(struct vs_definitions *set, const struct vs_text *text)
+{
+    return vs_arena_text(&set->arena, text->data, text->bytes);
 }
 
 /* Text into a field of fixed size, always terminated. */
@@ -153,13 +127,12 @@ static void copy_text(char *out, size_t capacity, const struct vs_text *text)
 
 static int take_string(struct vs_definitions *set, const struct vs_table_row *row)
 {
-    return id_put(&set->strings, (uint32_t)row->numbers[0],
-                  arena_text(&set->arena, &row->texts[0]));
+    return id_put(&set->strings, (uint32_t)row->numbers[0], text_copy(set, &row->texts[0]));
 }
 
 static int take_thread(struct vs_definitions *set, const struct vs_table_row *row)
 {
-    struct vs_thread_def *thread = arena_get(&set->arena, sizeof *thread);
+    struct vs_thread_def *thread = vs_arena_get(&set->arena, sizeof *thread);
     if (thread == NULL)
         return -ENOMEM;
     thread->thread = (uint32_t)row->numbers[0];
@@ -171,8 +144,8 @@ static int take_module(struct vs_definitions *set, const struct vs_table_row *ro
 {
     if (row->numbers[1] > UINT32_MAX || row->texts[0].bytes > BUILD_ID_MAX)
         return -EBADMSG;
-    struct vs_module_def *module = arena_get(&set->arena, sizeof *module);
-    char *path = arena_text(&set->arena, &row->texts[1]);
+    struct vs_module_def *module = vs_arena_get(&set->arena, sizeof *module);
+    char *path = text_copy(set, &row->texts[1]);
     if (module == NULL || path == NULL)
         return -ENOMEM;
     *module = (struct vs_module_def){.id = (uint32_t)row->numbers[0],
@@ -184,21 +157,40 @@ static int take_module(struct vs_definitions *set, const struct vs_table_row *ro
                                      .path = path};
     if (row->texts[0].bytes > 0)
         memcpy(module->build_id, row->texts[0].data, row->texts[0].bytes);
+    set->module_map_stale = true;
     return id_put(&set->modules, module->id, module);
 }
 
 static int take_stack(struct vs_definitions *set, const struct vs_table_row *row)
 {
-    struct vs_stack_def *stack = arena_get(&set->arena, sizeof *stack);
-    uint64_t *frames = arena_get(&set->arena, row->word_count * sizeof *frames);
+    if (row->numbers[1] > UINT32_MAX)
+        return -EBADMSG;
+    struct vs_stack_def *stack = vs_arena_get(&set->arena, sizeof *stack);
+    uint64_t *frames = vs_arena_get(&set->arena, row->word_count * sizeof *frames);
     if (stack == NULL || frames == NULL)
         return -ENOMEM;
     if (row->word_count > 0)
         memcpy(frames, row->words, row->word_count * sizeof *frames);
     *stack = (struct vs_stack_def){.id = (uint32_t)row->numbers[0],
+                                   .generation = (uint32_t)row->numbers[1],
                                    .frame_count = (uint32_t)row->word_count,
                                    .frames = frames};
     return id_put(&set->stacks, stack->id, stack);
+}
+
+static int take_code(struct vs_definitions *set, const struct vs_table_row *row)
+{
+    if (row->numbers[1] > UINT32_MAX)
+        return -EBADMSG;
+    struct vs_code_def *code = vs_arena_get(&set->arena, sizeof *code);
+    char *name = text_copy(set, &row->texts[0]), *file = text_copy(set, &row->texts[1]);
+    if (code == NULL || name == NULL || file == NULL)
+        return -ENOMEM;
+    *code = (struct vs_code_def){.id = (uint32_t)row->numbers[0],
+                                 .first_line = (uint32_t)row->numbers[1],
+                                 .name = name,
+                                 .file = file};
+    return id_put(&set->codes, code->id, code);
 }
 
 /* Where a device of this ordinal is, or where it belongs. */
@@ -214,7 +206,7 @@ static int take_device(struct vs_definitions *set, const struct vs_table_row *ro
 {
     if (row->numbers[0] > INT8_MAX || row->texts[0].bytes > 16 || row->texts[1].bytes > 16)
         return -EBADMSG;
-    struct vs_device_def *device = arena_get(&set->arena, sizeof *device);
+    struct vs_device_def *device = vs_arena_get(&set->arena, sizeof *device);
     if (device == NULL)
         return -ENOMEM;
     *device = (struct vs_device_def){.device = (int32_t)row->numbers[0],
@@ -296,6 +288,10 @@ int vs_definitions_take(struct vs_definitions *set, uint16_t chunk_type,
         return take_device(set, row);
     case VS_CHUNK_STACKS:
         return take_stack(set, row);
+    case VS_CHUNK_CODES:
+        return take_code(set, row);
+    case VS_CHUNK_SYMBOLS:
+        return vs_symbols_take(&set->symbols, &set->arena, row);
     case VS_CHUNK_META:
         return take_meta(set, row);
     default:
@@ -324,6 +320,7 @@ int vs_definitions_take_chunk(struct vs_definitions *set, const struct vs_table_
 {
     struct taking taking = {set, shape->type, false};
     int error = vs_table_decode(shape, payload, bytes, rows, take_row, &taking);
+    vs_symbols_end_chunk(&set->symbols);
     return error == 0 && taking.bad_row ? -EBADMSG : error;
 }
 
@@ -345,6 +342,50 @@ const struct vs_module_def *vs_definitions_module(const struct vs_definitions *s
 const struct vs_stack_def *vs_definitions_stack(const struct vs_definitions *set, uint32_t id)
 {
     return id_find(&set->stacks, id);
+}
+
+const struct vs_code_def *vs_definitions_code(const struct vs_definitions *set, uint32_t id)
+{
+    return id_find(&set->codes, id);
+}
+
+static int build_module_map(struct vs_definitions *set)
+{
+    const struct vs_module_def **modules = malloc((set->modules.used + 1) * sizeof *modules);
+    size_t count = 0;
+    if (modules == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < set->modules.capacity; i++)
+        if (set->modules.slots[i].value != NULL)
+            modules[count++] = set->modules.slots[i].value;
+    int error = vs_module_map_build(&set->module_map, modules, count);
+    free(modules);
+    set->module_map_stale = error != 0;
+    return error;
+}
+
+const struct vs_module_def *vs_definitions_module_at(struct vs_definitions *set, uint64_t address,
+                                                     uint32_t generation)
+{
+    if (set->module_map_stale && build_module_map(set) != 0)
+        return NULL;
+    return vs_module_map_find(&set->module_map, address, generation);
+}
+
+size_t vs_definitions_module_count(struct vs_definitions *set)
+{
+    return set->module_map_stale && build_module_map(set) != 0 ? 0 : set->module_map.count;
+}
+
+const struct vs_module_def *vs_definitions_module_number(struct vs_definitions *set, size_t index)
+{
+    return index < vs_definitions_module_count(set) ? set->module_map.spans[index].module : NULL;
+}
+
+const struct vs_symbol_def *vs_definitions_symbol(const struct vs_definitions *set, uint32_t module,
+                                                  uint64_t address)
+{
+    return vs_symbols_find(&set->symbols, module, address);
 }
 
 size_t vs_definitions_device_count(const struct vs_definitions *set)

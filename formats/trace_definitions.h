@@ -25,7 +25,16 @@ int vs_definitions_take(struct vs_definitions *set, uint16_t chunk_type,
 const char *vs_definitions_string(const struct vs_definitions *set, uint32_t id);
 const struct vs_thread_def *vs_definitions_thread(const struct vs_definitions *set, uint32_t id);
 const struct vs_module_def *vs_definitions_module(const struct vs_definitions *set, uint32_t id);
+/* Stacks taken row by row; those of chunks are trace_stacks.c's. */
 const struct vs_stack_def *vs_definitions_stack(const struct vs_definitions *set, uint32_t id);
+const struct vs_code_def *vs_definitions_code(const struct vs_definitions *set, uint32_t id);
+const struct vs_module_def *vs_definitions_module_at(struct vs_definitions *set, uint64_t address,
+                                                     uint32_t generation);
+/* All modules, in order of their start; NULL behind the last. */
+size_t vs_definitions_module_count(struct vs_definitions *set);
+const struct vs_module_def *vs_definitions_module_number(struct vs_definitions *set, size_t index);
+const struct vs_symbol_def *vs_definitions_symbol(const struct vs_definitions *set, uint32_t module,
+                                                  uint64_t address);
 size_t vs_definitions_device_count(const struct vs_definitions *set);
 const struct vs_device_def *vs_definitions_device(const struct vs_definitions *set, size_t index);
 /* Merged JSON text, NULL when there is none. */

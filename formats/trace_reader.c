@@ -2,7 +2,8 @@
 /*
  * Reads a trace: opens and indexes it (trace_recovery.c), loads definitions,
  * then hands out events chunk by chunk in order. Memory: the index, the
- * definitions and one unpacked chunk.
+ * definitions, one unpacked chunk of events, and of the stacks an index and the
+ * chunks asked for last.
  */
 #include "trace.h"
 
@@ -18,6 +19,7 @@
 #include "trace_definitions.h"
 #include "trace_events.h"
 #include "trace_recovery.h"
+#include "trace_stacks.h"
 
 #define NO_CHUNK SIZE_MAX
 
@@ -33,6 +35,7 @@ struct vs_reader {
     struct vs_plan plan;
     struct vs_trace_status status;
     struct vs_definitions *definitions;
+    struct vs_stacks *stacks;
     struct vs_unpacker *unpacker;
 
     /* the unpacked chunk */
@@ -67,22 +70,10 @@ static void say(struct vs_error *error, const char *format, ...)
 
 /* ---- chunks ------------------------------------------------------------------------- */
 
-/*
- * The raw payload of a chunk. Everything is checked again: since the file was
- * indexed a recorder may have written over it.
- */
 static int read_payload(struct vs_reader *reader, const struct vs_chunk_ref *ref,
                         const uint8_t **raw)
 {
-    int error;
-    size_t bytes = VS_CHUNK_HEADER_BYTES + (size_t)ref->header.stored_bytes;
-    const uint8_t *whole = vs_source_at(&reader->source, ref->offset, bytes, &error);
-    if (whole == NULL)
-        return error == -ENODATA ? -EBADMSG : error;
-    const uint8_t *stored = whole + VS_CHUNK_HEADER_BYTES;
-    if (vs_payload_hash(stored, ref->header.stored_bytes) != ref->header.payload_hash)
-        return -EBADMSG;
-    return vs_unpacker_unpack(reader->unpacker, &ref->header, stored, raw);
+    return vs_chunk_payload(&reader->source, reader->unpacker, ref, raw);
 }
 
 static int make_room(struct vs_reader *reader, size_t count)
@@ -138,25 +129,35 @@ static int load(struct vs_reader *reader, size_t at)
 
 /* ---- definitions ---------------------------------------------------------------------- */
 
+/* Stacks are only looked through; everything else is kept, and bounded by `total`. */
+static int load_table(struct vs_reader *reader, const struct vs_chunk_ref *ref,
+                      const struct vs_table_shape *shape, uint64_t *total)
+{
+    const uint8_t *raw = NULL;
+    bool stacks = shape->type == VS_CHUNK_STACKS;
+    *total += (uint64_t)ref->header.count * VS_DEFINITION_ROW_BYTES;
+    *total += stacks ? 0 : ref->header.raw_bytes;
+    int error = *total > VS_DEFINITIONS_MAX_RAW ? -EBADMSG : read_payload(reader, ref, &raw);
+    if (error != 0)
+        return error;
+    return stacks ? vs_stacks_take_chunk(reader->stacks, ref, raw)
+                  : vs_definitions_take_chunk(reader->definitions, shape, raw,
+                                              ref->header.raw_bytes, ref->header.count);
+}
+
 static int load_definitions(struct vs_reader *reader)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < reader->index.count; i++) {
         const struct vs_chunk_ref *ref = &reader->index.refs[i];
         const struct vs_table_shape *shape = vs_table_shape(ref->header.type);
-        const uint8_t *raw = NULL;
-        if (shape == NULL)
-            continue;
-        total += ref->header.raw_bytes;
-        int error = total > VS_DEFINITIONS_MAX_RAW ? -EBADMSG : read_payload(reader, ref, &raw);
-        if (error == 0)
-            error = vs_definitions_take_chunk(reader->definitions, shape, raw,
-                                              ref->header.raw_bytes, ref->header.count);
+        int error = shape == NULL ? 0 : load_table(reader, ref, shape, &total);
         if (is_damage(error))
             mark_bad(reader, i);
         else if (error != 0)
             return error;
     }
+    vs_stacks_ready(reader->stacks);
     return 0;
 }
 
@@ -469,6 +470,9 @@ static int prepare(struct vs_reader *reader)
     reader->unpacker = vs_unpacker_new();
     if (reader->definitions == NULL || reader->unpacker == NULL)
         return -ENOMEM;
+    reader->stacks = vs_stacks_new(&reader->source, reader->unpacker);
+    if (reader->stacks == NULL)
+        return -ENOMEM;
     int error = vs_index_build(&reader->source, &reader->index, &reader->status);
     if (error == 0)
         error = load_definitions(reader);
@@ -525,6 +529,7 @@ void vs_reader_close(struct vs_reader *reader)
 {
     if (reader == NULL)
         return;
+    vs_stacks_free(reader->stacks);
     vs_source_close(&reader->source);
     vs_index_free(&reader->index);
     vs_plan_free(&reader->plan);
@@ -675,7 +680,45 @@ const struct vs_module_def *vs_reader_module(const struct vs_reader *reader, uin
 
 const struct vs_stack_def *vs_reader_stack(const struct vs_reader *reader, uint32_t id)
 {
-    return vs_definitions_stack(reader->definitions, id);
+    const struct vs_stack_def *stack = vs_definitions_stack(reader->definitions, id);
+    return stack != NULL ? stack : vs_stacks_find(reader->stacks, id);
+}
+
+size_t vs_reader_stack_count(const struct vs_reader *reader)
+{
+    return vs_stacks_count(reader->stacks);
+}
+
+uint32_t vs_reader_stack_id(const struct vs_reader *reader, size_t index)
+{
+    return vs_stacks_id(reader->stacks, index);
+}
+
+const struct vs_code_def *vs_reader_code(const struct vs_reader *reader, uint32_t id)
+{
+    return vs_definitions_code(reader->definitions, id);
+}
+
+const struct vs_module_def *vs_reader_module_at(const struct vs_reader *reader, uint64_t address,
+                                                uint32_t generation)
+{
+    return vs_definitions_module_at(reader->definitions, address, generation);
+}
+
+size_t vs_reader_module_count(const struct vs_reader *reader)
+{
+    return vs_definitions_module_count(reader->definitions);
+}
+
+const struct vs_module_def *vs_reader_module_number(const struct vs_reader *reader, size_t index)
+{
+    return vs_definitions_module_number(reader->definitions, index);
+}
+
+const struct vs_symbol_def *vs_reader_symbol(const struct vs_reader *reader, uint32_t module,
+                                             uint64_t address)
+{
+    return vs_definitions_symbol(reader->definitions, module, address);
 }
 
 size_t vs_reader_device_count(const struct vs_reader *reader)

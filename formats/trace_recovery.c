@@ -91,6 +91,8 @@ static bool known_type(uint16_t type)
     case VS_CHUNK_MODULES:
     case VS_CHUNK_DEVICES:
     case VS_CHUNK_STACKS:
+    case VS_CHUNK_CODES:
+    case VS_CHUNK_SYMBOLS:
     case VS_CHUNK_META:
     case VS_CHUNK_KEYFRAME:
     case VS_CHUNK_ROOM:

@@ -18,7 +18,9 @@ static const struct vs_table_shape shapes[] = {
     {VS_CHUNK_THREADS, 1, 1, false}, /* thread id; name */
     {VS_CHUNK_MODULES, 5, 2, false}, /* id generation start end load_bias; build id, path */
     {VS_CHUNK_DEVICES, 3, 4, false}, /* ordinal total integrated; uuid, MIG uuid, PCI id, name */
-    {VS_CHUNK_STACKS, 1, 0, true},   /* id; frames */
+    {VS_CHUNK_STACKS, 2, 0, true},   /* id generation; frames */
+    {VS_CHUNK_CODES, 2, 2, false},   /* id first_line; name, file */
+    {VS_CHUNK_SYMBOLS, 5, 2, false}, /* running_id module address place line; function, file */
     {VS_CHUNK_META, 0, 2, false},    /* name, JSON */
 };
 

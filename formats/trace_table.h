@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Definitions as tables: every kind of definition (strings, threads, modules,
- * devices, stacks, facts) is a number of rows with a few numbers, a few texts
- * and at most one list of words. One shape serves all of them, written and read
+ * devices, stacks, code objects, symbols, facts) is a number of rows with a few numbers, a few
+ * texts and at most one list of words. One shape serves all of them, written and read
  * (docs/format.md §7).
  */
 #ifndef VS_FORMATS_TRACE_TABLE_H

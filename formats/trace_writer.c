@@ -21,21 +21,28 @@
 #define TABLES_MAX_BYTES (1U << 20) /* buffered definitions are written when they reach this */
 #define CHUNK_EVENTS_MAX 65536U
 #define STACK_FRAMES_MAX 65536U
+#define SYMBOL_FRAMES_MAX 1024U
 #define TEXT_MAX_BYTES (1U << 20)
 
-/* Definitions before facts, facts before events: the order in which a flush writes them. */
+/*
+ * The order in which a flush writes them: definitions before what refers to them
+ * (modules and code objects before stacks), facts last, then the events.
+ */
 enum table_index {
     TABLE_STRINGS,
     TABLE_THREADS,
     TABLE_MODULES,
     TABLE_DEVICES,
+    TABLE_CODES,
     TABLE_STACKS,
+    TABLE_SYMBOLS,
     TABLE_META,
     TABLES
 };
 
 static const uint16_t table_types[TABLES] = {VS_CHUNK_STRINGS, VS_CHUNK_THREADS, VS_CHUNK_MODULES,
-                                             VS_CHUNK_DEVICES, VS_CHUNK_STACKS,  VS_CHUNK_META};
+                                             VS_CHUNK_DEVICES, VS_CHUNK_CODES,   VS_CHUNK_STACKS,
+                                             VS_CHUNK_SYMBOLS, VS_CHUNK_META};
 
 struct vs_writer {
     int fd;
@@ -45,6 +52,7 @@ struct vs_writer {
     uint64_t chunks;
     uint64_t next_index;    /* events given so far, buffered ones included */
     uint64_t next_sequence; /* position behind the last event's cells */
+    uint32_t symbol_rows;   /* rows of SYMBOLS so far: their running id */
     struct vs_packer *packer;
     struct vs_bytes payload;
     struct vs_table tables[TABLES];
@@ -259,15 +267,24 @@ int vs_writer_event(struct vs_writer *writer, const struct vs_sequenced_event *e
     return writer->event_count == writer->event_capacity ? vs_writer_flush(writer) : 0;
 }
 
-static int add_row(struct vs_writer *writer, enum table_index index, const struct vs_table_row *row)
+static int buffer_row(struct vs_writer *writer, enum table_index index,
+                      const struct vs_table_row *row)
 {
     if (writer->error != 0)
         return writer->error;
-    struct vs_table *table = &writer->tables[index];
-    int error = vs_table_add(table, row);
-    if (error != 0)
-        return fail(writer, error);
-    return vs_table_bytes(table) >= TABLES_MAX_BYTES ? write_tables(writer) : 0;
+    int error = vs_table_add(&writer->tables[index], row);
+    return error != 0 ? fail(writer, error) : 0;
+}
+
+static int write_if_full(struct vs_writer *writer, enum table_index index)
+{
+    return vs_table_bytes(&writer->tables[index]) >= TABLES_MAX_BYTES ? write_tables(writer) : 0;
+}
+
+static int add_row(struct vs_writer *writer, enum table_index index, const struct vs_table_row *row)
+{
+    int error = buffer_row(writer, index, row);
+    return error != 0 ? error : write_if_full(writer, index);
 }
 
 int vs_writer_string(struct vs_writer *writer, uint32_t id, const char *text, size_t bytes)
@@ -311,9 +328,49 @@ int vs_writer_device(struct vs_writer *writer, const struct vs_device_def *devic
 
 int vs_writer_stack(struct vs_writer *writer, const struct vs_stack_def *stack)
 {
-    struct vs_table_row row = {
-        .numbers = {stack->id}, .words = stack->frames, .word_count = stack->frame_count};
+    struct vs_table_row row = {.numbers = {stack->id, stack->generation},
+                               .words = stack->frames,
+                               .word_count = stack->frame_count};
     return stack->frame_count > STACK_FRAMES_MAX ? -EINVAL : add_row(writer, TABLE_STACKS, &row);
+}
+
+/* NULL is an empty text. */
+static struct vs_text text_of(const char *text)
+{
+    return (struct vs_text){text, text == NULL ? 0 : strlen(text)};
+}
+
+int vs_writer_code(struct vs_writer *writer, const struct vs_code_def *code)
+{
+    struct vs_table_row row = {.numbers = {code->id, code->first_line},
+                               .texts = {text_of(code->name), text_of(code->file)}};
+    if (row.texts[0].bytes > TEXT_MAX_BYTES || row.texts[1].bytes > TEXT_MAX_BYTES)
+        return -EINVAL;
+    return add_row(writer, TABLE_CODES, &row);
+}
+
+/* All rows of one address stay in one chunk: half a list of inlined calls would be a false one. */
+int vs_writer_symbol(struct vs_writer *writer, const struct vs_symbol_def *symbol)
+{
+    static const struct vs_symbol_frame nothing = {0};
+    const struct vs_symbol_frame *frames = symbol->count == 0 ? &nothing : symbol->frames;
+    uint32_t count = symbol->count == 0 ? 1 : symbol->count;
+    if (count > SYMBOL_FRAMES_MAX)
+        return -EINVAL;
+    for (uint32_t i = 0; i < count; i++)
+        if (text_of(frames[i].function).bytes > TEXT_MAX_BYTES ||
+            text_of(frames[i].file).bytes > TEXT_MAX_BYTES)
+            return -EINVAL;
+    for (uint32_t place = 0; place < count; place++) {
+        const struct vs_symbol_frame *frame = &frames[place];
+        struct vs_table_row row = {
+            .numbers = {writer->symbol_rows++, symbol->module, symbol->address, place, frame->line},
+            .texts = {text_of(frame->function), text_of(frame->file)}};
+        int error = buffer_row(writer, TABLE_SYMBOLS, &row);
+        if (error != 0)
+            return error;
+    }
+    return write_if_full(writer, TABLE_SYMBOLS);
 }
 
 int vs_writer_meta(struct vs_writer *writer, const char *name, const char *json, size_t bytes)

@@ -79,7 +79,7 @@ Test(writer, everything_comes_back)
                                    .total_bytes = 42,
                                    .integrated = true};
     cr_assert_eq(vs_writer_device(writer, &device), 0);
-    cr_assert_eq(vs_writer_stack(writer, &(struct vs_stack_def){8, 3, frames}), 0);
+    cr_assert_eq(vs_writer_stack(writer, &(struct vs_stack_def){8, 7, 3, frames}), 0);
     cr_assert_eq(vs_writer_meta(writer, "end", "{\"a\":1,\"b\":2}", 13), 0);
     cr_assert_eq(write_stream(writer, 0, 1000), 0);
     cr_assert_eq(vs_writer_meta(writer, "end", "{\"b\":3}", 7), 0);
@@ -97,6 +97,88 @@ Test(writer, everything_comes_back)
     cr_assert_str_eq(vs_reader_meta(reader, "end"), "{\"a\":1,\"b\":3}");
     cr_assert(vs_reader_status(reader)->closed);
     cr_assert_eq(vs_reader_status(reader)->sequence_gaps, 0);
+    vs_reader_close(reader);
+}
+
+static void write_code(struct vs_writer *writer, uint32_t id, uint32_t line, const char *name)
+{
+    struct vs_code_def code = {.id = id, .first_line = line, .name = name, .file = "/home/u/a.py"};
+    cr_assert_eq(vs_writer_code(writer, &code), 0);
+}
+
+Test(writer, code_objects_come_back)
+{
+    struct vs_writer *writer;
+    char *long_name = calloc(1, (1U << 20) + 2);
+    memset(long_name, 'x', (1U << 20) + 1);
+    cr_assert_eq(vs_writer_create(file, 16, 3, &writer), 0);
+    write_code(writer, 1, 10, "Model.forward");
+    write_code(writer, 900, UINT32_MAX, "");
+    cr_assert_eq(vs_writer_flush(writer), 0);
+    write_code(writer, 1, 11, "Model.backward");
+    cr_assert_eq(vs_writer_code(writer, &(struct vs_code_def){.id = 2}), 0, "no texts");
+    struct vs_code_def too_long = {.id = 3, .name = long_name, .file = ""};
+    cr_assert_eq(vs_writer_code(writer, &too_long), -EINVAL);
+    cr_assert_eq(vs_writer_close(writer, true), 0);
+    struct vs_reader *reader = reopen();
+    cr_assert_str_eq(vs_reader_code(reader, 1)->name, "Model.backward");
+    cr_assert_str_eq(vs_reader_code(reader, 1)->file, "/home/u/a.py");
+    cr_assert_eq(vs_reader_code(reader, 1)->first_line, 11);
+    cr_assert_str_eq(vs_reader_code(reader, 2)->name, "");
+    cr_assert_eq(vs_reader_code(reader, 900)->first_line, UINT32_MAX);
+    cr_assert_null(vs_reader_code(reader, 3));
+    vs_reader_close(reader);
+    free(long_name);
+}
+
+static void expect_symbol(const struct vs_reader *reader, uint64_t address,
+                          const struct vs_symbol_frame *frames, uint32_t count)
+{
+    const struct vs_symbol_def *symbol = vs_reader_symbol(reader, 4, address);
+    cr_assert_not_null(symbol, "0x%lx", address);
+    cr_assert_eq(symbol->module, 4);
+    cr_assert_eq(symbol->address, address);
+    cr_assert_eq(symbol->count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        cr_assert_str_eq(symbol->frames[i].function, frames[i].function);
+        cr_assert_str_eq(symbol->frames[i].file, frames[i].file);
+        cr_assert_eq(symbol->frames[i].line, frames[i].line);
+    }
+}
+
+Test(writer, symbols_come_back)
+{
+    static const struct vs_symbol_frame inlined[] = {
+        {"std::min<int>(int const&, int const&)", "/usr/include/c++/12/bits/stl_algobase.h", 230},
+        {"clamp", "k.cpp", 12},
+        {"kernel", "", 0}};
+    static const struct vs_symbol_frame later[] = {{"kernel_v2", "k.cpp", 99}};
+    struct vs_writer *writer;
+    cr_assert_eq(vs_writer_create(file, 16, 3, &writer), 0);
+    struct vs_symbol_def symbol = {.module = 4, .address = 0x1000, .count = 3, .frames = inlined};
+    cr_assert_eq(vs_writer_symbol(writer, &symbol), 0);
+    symbol.address = 0x2000;
+    cr_assert_eq(vs_writer_symbol(writer, &symbol), 0);
+    cr_assert_eq(vs_writer_symbol(writer, &(struct vs_symbol_def){4, 0x3000, 0, NULL}), 0);
+    symbol.count = 1025;
+    cr_assert_eq(vs_writer_symbol(writer, &symbol), -EINVAL);
+    for (uint64_t i = 0; i < 20000; i++) { /* more than one chunk holds */
+        struct vs_symbol_def one = {4, 0x100000 + i, 1 + (uint32_t)(i % 3), inlined};
+        cr_assert_eq(vs_writer_symbol(writer, &one), 0);
+    }
+    cr_assert_eq(vs_writer_symbol(writer, &(struct vs_symbol_def){4, 0x2000, 1, later}), 0);
+    cr_assert_eq(vs_writer_close(writer, true), 0);
+
+    struct vs_reader *reader = reopen();
+    cr_assert_geq(vs_reader_status(reader)->chunks, 3);
+    cr_assert_eq(vs_reader_status(reader)->damaged_chunks, 0);
+    expect_symbol(reader, 0x1000, inlined, 3);
+    expect_symbol(reader, 0x2000, later, 1);
+    expect_symbol(reader, 0x3000, NULL, 0);
+    for (uint64_t i = 0; i < 20000; i++)
+        expect_symbol(reader, 0x100000 + i, inlined, 1 + (uint32_t)(i % 3));
+    cr_assert_null(vs_reader_symbol(reader, 4, 0x1001));
+    cr_assert_null(vs_reader_symbol(reader, 5, 0x1000));
     vs_reader_close(reader);
 }
 
