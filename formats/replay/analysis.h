@@ -41,6 +41,8 @@ struct vs_sites {
     int error;
 };
 int vs_sites_start(struct vs_sites *sites, struct vs_state *state);
+/* Calls and bytes asked for count from here on; what is live stays. */
+void vs_sites_restart(struct vs_sites *sites);
 int vs_sites_finish(struct vs_sites *sites, const struct vs_state *state);
 void vs_sites_release(struct vs_sites *sites);
 
@@ -105,10 +107,16 @@ struct vs_ooms {
     size_t open[VS_OOMS_OPEN];     /* entries not yet known to be handled */
     size_t open_count;
     uint64_t walked_blocks;
+    uint64_t now_ns; /* of the event being looked at */
     struct vs_state *state;
     int error;
 };
 int vs_ooms_start(struct vs_ooms *ooms, struct vs_state *state);
+/*
+ * An event behind the last one folded: no failure of its own, but it may tell
+ * what became of an earlier one.
+ */
+void vs_ooms_outcome(struct vs_ooms *ooms, const struct vs_sequenced_event *event);
 /* `ended_well`: the process ended with status 0. */
 int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well);
 void vs_ooms_release(struct vs_ooms *ooms);

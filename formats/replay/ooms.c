@@ -36,7 +36,7 @@ static void describe(struct vs_ooms *ooms, const struct vs_sequenced_event *sequ
 {
     const struct vs_event *event = &sequenced->event;
     const struct vs_device_state *device = vs_state_device(ooms->state, event->device);
-    *oom = (struct vs_oom){.time_ns = ooms->state->now_ns,
+    *oom = (struct vs_oom){.time_ns = ooms->now_ns,
                            .sequence = sequenced->sequence,
                            .thread = sequenced->thread,
                            .device = event->device,
@@ -92,7 +92,7 @@ static void went_on(struct vs_ooms *ooms, uint32_t thread)
     size_t left = 0;
     for (size_t i = 0; i < ooms->open_count; i++) {
         struct vs_oom *oom = &ooms->items[ooms->open[i]];
-        oom->handled = oom->thread == thread || ooms->state->now_ns - oom->time_ns > WENT_ON_NS;
+        oom->handled = oom->thread == thread || ooms->now_ns - oom->time_ns > WENT_ON_NS;
         if (!oom->handled)
             ooms->open[left++] = ooms->open[i];
     }
@@ -203,24 +203,40 @@ static bool gives_memory(uint8_t kind)
            kind == VS_KIND_PHYS_CREATE || kind == VS_KIND_HOST_ALLOC;
 }
 
+static void note_memory(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    if (ooms->pending.count != 0 &&
+        (event->kind == VS_KIND_FW_ALLOC ||
+         (event->kind == VS_KIND_POOL_ALLOC && vs_state_by_framework(ooms->state, event))))
+        note_repair(ooms, sequenced);
+    if (ooms->open_count != 0)
+        went_on(ooms, sequenced->thread);
+}
+
 static void on_event(void *self, const struct vs_state *state,
                      const struct vs_sequenced_event *sequenced)
 {
     struct vs_ooms *ooms = self;
     const struct vs_event *event = &sequenced->event;
-    (void)state;
-    if (event->kind == VS_KIND_FW_OOM) {
+    ooms->now_ns = state->now_ns;
+    if (event->kind == VS_KIND_FW_OOM)
         note_give_up(ooms, sequenced);
-    } else if (event->result != 0) {
+    else if (event->result != 0)
         on_failed(ooms, sequenced);
-    } else if (gives_memory(event->kind)) {
-        if (ooms->pending.count != 0 &&
-            (event->kind == VS_KIND_FW_ALLOC ||
-             (event->kind == VS_KIND_POOL_ALLOC && vs_state_by_framework(ooms->state, event))))
-            note_repair(ooms, sequenced);
-        if (ooms->open_count != 0)
-            went_on(ooms, sequenced->thread);
-    }
+    else if (gives_memory(event->kind))
+        note_memory(ooms, sequenced);
+}
+
+void vs_ooms_outcome(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    if (event->time_ns > ooms->now_ns)
+        ooms->now_ns = event->time_ns;
+    if (event->kind == VS_KIND_FW_OOM && pending_of(ooms, sequenced->thread) != NULL)
+        note_give_up(ooms, sequenced);
+    else if (event->result == 0 && gives_memory(event->kind))
+        note_memory(ooms, sequenced);
 }
 
 int vs_ooms_start(struct vs_ooms *ooms, struct vs_state *state)

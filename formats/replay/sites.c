@@ -55,6 +55,14 @@ int vs_sites_start(struct vs_sites *sites, struct vs_state *state)
     return vs_state_subscribe(state, &subscriber);
 }
 
+void vs_sites_restart(struct vs_sites *sites)
+{
+    for (size_t i = 0; i < sites->count; i++) {
+        struct vs_site_stats *stats = &sites->stats[i];
+        stats->allocs = stats->frees = stats->failed = stats->bytes = 0;
+    }
+}
+
 int vs_sites_finish(struct vs_sites *sites, const struct vs_state *state)
 {
     /* Sites made for events that move nothing have statistics too: zeros. */

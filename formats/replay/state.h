@@ -387,6 +387,13 @@ int vs_state_device_total(struct vs_state *state, int8_t device, uint64_t total_
 /* Folds one event; sequences should increase. Returns 0 or the sticky error. */
 int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *event);
 
+/*
+ * From here on peaks are those since now: every device's highest values become
+ * what it holds at this moment, which subscribers are told as peaks. `time_ns` is
+ * the moment, at or after the last event's.
+ */
+void vs_state_restart_peaks(struct vs_state *state, uint64_t time_ns);
+
 /* NULL when nothing was ever said of the device. */
 struct vs_device_state *vs_state_device(const struct vs_state *state, int device);
 

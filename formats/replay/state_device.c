@@ -201,16 +201,53 @@ static unsigned used_peak(const struct vs_state *state, struct vs_device_state *
     return VS_PEAK_USED;
 }
 
+static void tell_peak(const struct vs_state *state, const struct vs_device_state *device,
+                      unsigned which)
+{
+    for (size_t i = 0; i < state->subscriber_count; i++)
+        if (state->subscribers[i].peak != NULL)
+            state->subscribers[i].peak(state->subscribers[i].self, state, device, which);
+}
+
 void device_settle(struct vs_state *state, struct vs_device_state *device)
 {
     unsigned which = layer_peaks(state, device);
     which |= reserved_peak(state, device);
     which |= used_peak(state, device);
-    if (which == 0)
-        return;
-    for (size_t i = 0; i < state->subscriber_count; i++)
-        if (state->subscribers[i].peak != NULL)
-            state->subscribers[i].peak(state->subscribers[i].self, state, device, which);
+    if (which != 0)
+        tell_peak(state, device, which);
+}
+
+/* ---- a window ---------------------------------------------------------------------------- */
+
+static void restart_device(const struct vs_state *state, struct vs_device_state *device)
+{
+    unsigned which = VS_PEAK_RESERVED;
+    for (unsigned layer = 0; layer < VS_LAYERS; layer++) {
+        struct vs_layer_total *total = &device->layers[layer];
+        total->peak_bytes = total->live_bytes;
+        total->peak_time_ns = state->now_ns;
+        total->peak_epoch++;
+        which |= 1U << layer;
+    }
+    device->reserved_peak = vs_device_reserved(device);
+    device->reserved_peak_ns = state->now_ns;
+    if (device->measured) {
+        device->used_peak = device->used_bytes;
+        device->used_peak_ns = state->now_ns;
+        device->used_peak_is_measured = device->used_is_measured;
+        which |= VS_PEAK_USED;
+    }
+    tell_peak(state, device, which);
+}
+
+void vs_state_restart_peaks(struct vs_state *state, uint64_t time_ns)
+{
+    if (time_ns > state->now_ns)
+        state->now_ns = time_ns;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
+        if (state->devices[i] != NULL)
+            restart_device(state, state->devices[i]);
 }
 
 /* ---- bands --------------------------------------------------------------------------------- */

@@ -34,25 +34,40 @@ static uint64_t meta_count(const json_t *object, const char *field)
     return value > 0 ? (uint64_t)value : 0;
 }
 
+static int first_error(const int *results, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (results[i] != 0)
+            return results[i];
+    return 0;
+}
+
+/* What follows the state, and so needs every event. */
 static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void *row_self)
 {
     struct vs_state *state = summary->state;
     int results[] = {
         vs_peaks_start(&summary->peaks, state),
         vs_sites_start(&summary->sites, state),
-        vs_ooms_start(&summary->ooms, state),
-        vs_failures_start(&summary->failures, state),
         vs_objects_start(&summary->objects, state),
-        vs_slow_calls_start(&summary->slow_calls, state),
         vs_phases_start(&summary->phases, state),
         vs_losses_start(&summary->losses, state),
         vs_invariants_start(&summary->invariants, state),
         vs_timeline_start(&summary->timeline, state, row, row_self),
     };
-    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
-        if (results[i] != 0)
-            return results[i];
-    return 0;
+    return first_error(results, sizeof(results) / sizeof(results[0]));
+}
+
+/* What counts events: those of the window. */
+static int start_counting(struct vs_summary *summary)
+{
+    struct vs_state *state = summary->state;
+    int results[] = {
+        vs_ooms_start(&summary->ooms, state),
+        vs_failures_start(&summary->failures, state),
+        vs_slow_calls_start(&summary->slow_calls, state),
+    };
+    return first_error(results, sizeof(results) / sizeof(results[0]));
 }
 
 static int prepare_devices(struct vs_summary *summary)
@@ -74,7 +89,12 @@ static int prepare_devices(struct vs_summary *summary)
     return result;
 }
 
-static int fold_events(struct vs_summary *summary)
+/* ---- events ---------------------------------------------------------------------------- */
+
+/* Calls `take` for every event; stops where it gives something else than 0. */
+static int each_event(struct vs_summary *summary,
+                      int (*take)(struct vs_summary *summary,
+                                  const struct vs_sequenced_event *event))
 {
     const struct vs_sequenced_event *events;
     size_t count;
@@ -85,8 +105,85 @@ static int fold_events(struct vs_summary *summary)
             break;
         }
         for (size_t i = 0; i < count && result == 0; i++)
-            result = vs_state_event(summary->state, &events[i]);
+            result = take(summary, &events[i]);
     }
+    return result;
+}
+
+static int fold_event(struct vs_summary *summary, const struct vs_sequenced_event *event)
+{
+    return vs_state_event(summary->state, event);
+}
+
+static int note_time(struct vs_summary *summary, const struct vs_sequenced_event *event)
+{
+    uint64_t time = event->event.time_ns;
+    if (summary->start_ns == 0)
+        summary->start_ns = time;
+    if (time > summary->last_ns)
+        summary->last_ns = time;
+    return 0;
+}
+
+/* ---- a window --------------------------------------------------------------------------- */
+
+static uint64_t resolve(int64_t bound_ns, uint64_t duration_ns)
+{
+    if (bound_ns >= 0)
+        return (uint64_t)bound_ns;
+    uint64_t back = (uint64_t)-bound_ns;
+    return back < duration_ns ? duration_ns - back : 0;
+}
+
+/* Reads all times first: a window may be said from the trace's end. */
+static int resolve_window(struct vs_summary *summary, const struct vs_window *window)
+{
+    summary->start_ns = summary->state->start_ns;
+    summary->last_ns = meta_count(summary->end, "at_ns");
+    each_event(summary, note_time);
+    vs_reader_rewind(summary->reader);
+    summary->read_error = 0;
+    uint64_t duration =
+        summary->last_ns > summary->start_ns ? summary->last_ns - summary->start_ns : 0;
+    summary->windowed = true;
+    summary->from_ns = window->has_from ? resolve(window->from_ns, duration) : 0;
+    summary->to_ns = window->has_to ? resolve(window->to_ns, duration) : duration;
+    return summary->from_ns <= summary->to_ns ? 0 : -ERANGE;
+}
+
+static int begin_window(struct vs_summary *summary)
+{
+    summary->begun = true;
+    if (summary->from_ns != 0) {
+        vs_state_restart_peaks(summary->state, summary->start_ns + summary->from_ns);
+        vs_sites_restart(&summary->sites);
+    }
+    return start_counting(summary);
+}
+
+static int fold_in_window(struct vs_summary *summary, const struct vs_sequenced_event *event)
+{
+    uint64_t time = event->event.time_ns;
+    int result = 0;
+    if (!summary->over && time > summary->start_ns + summary->to_ns)
+        summary->over = true;
+    if (!summary->begun && time >= summary->start_ns + summary->from_ns)
+        result = begin_window(summary);
+    if (result != 0)
+        return result;
+    if (!summary->over)
+        return vs_state_event(summary->state, event);
+    vs_ooms_outcome(&summary->ooms, event);
+    return summary->ooms.error;
+}
+
+static int fold_events(struct vs_summary *summary, const struct vs_window *window)
+{
+    int result = window == NULL ? start_counting(summary) : resolve_window(summary, window);
+    if (result == 0)
+        result = each_event(summary, window == NULL ? fold_event : fold_in_window);
+    if (result == 0 && window != NULL && !summary->begun)
+        result = begin_window(summary);
     return result;
 }
 
@@ -121,6 +218,8 @@ static void take_times(struct vs_summary *summary)
     uint64_t end = meta_count(summary->end, "at_ns");
     if (end < state->last_time_ns)
         end = state->last_time_ns;
+    if (end < summary->last_ns)
+        end = summary->last_ns;
     summary->start_ns = state->start_ns;
     summary->duration_ns = end > state->start_ns ? end - state->start_ns : 0;
 }
@@ -151,17 +250,21 @@ static int finish(struct vs_summary *summary)
                     summary->phases.error,
                     summary->timeline.error,
                     summary->losses.error};
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-        if (errors[i] != 0)
-            return errors[i];
-    return 0;
+    return first_error(errors, sizeof(errors) / sizeof(errors[0]));
 }
 
 /* ---- public ---------------------------------------------------------------------------- */
 
-static int load(struct vs_summary *summary, const char *path, vs_timeline_row *row, void *row_self,
-                struct vs_error *error)
+struct request {
+    const char *path;
+    vs_timeline_row *row;
+    void *row_self;
+    const struct vs_window *window; /* NULL: all */
+};
+
+static int load(struct vs_summary *summary, const struct request *request, struct vs_error *error)
 {
+    const char *path = request->path;
     int result = vs_reader_open(path, &summary->reader, error);
     if (result != 0)
         return result;
@@ -172,33 +275,48 @@ static int load(struct vs_summary *summary, const char *path, vs_timeline_row *r
     summary->end = meta_object(summary->reader, "end");
     result = vs_state_create(&names, &summary->state);
     if (result == 0)
-        result = start_analyses(summary, row, row_self);
+        result = start_analyses(summary, request->row, request->row_self);
     if (result == 0)
         result = prepare_devices(summary);
     if (result == 0)
-        result = fold_events(summary);
+        result = fold_events(summary, request->window);
     if (result == 0)
         result = finish(summary);
-    if (result != 0)
+    if (result == -ERANGE)
+        snprintf(error->text, sizeof(error->text), "%s: the window ends before it begins", path);
+    else if (result != 0)
         snprintf(error->text, sizeof(error->text), "%s: %s while reading", path, strerror(-result));
     return result;
 }
 
-int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, struct vs_summary **out,
-                    struct vs_error *error)
+static int load_new(const struct request *request, struct vs_summary **out, struct vs_error *error)
 {
     struct vs_summary *summary = calloc(1, sizeof(*summary));
     if (summary == NULL) {
-        snprintf(error->text, sizeof(error->text), "%s: not enough memory", path);
+        snprintf(error->text, sizeof(error->text), "%s: not enough memory", request->path);
         return -ENOMEM;
     }
-    int result = load(summary, path, row, row_self, error);
+    int result = load(summary, request, error);
     if (result != 0) {
         vs_summary_free(summary);
         return result;
     }
     *out = summary;
     return 0;
+}
+
+int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, struct vs_summary **out,
+                    struct vs_error *error)
+{
+    struct request request = {.path = path, .row = row, .row_self = row_self};
+    return load_new(&request, out, error);
+}
+
+int vs_summary_load_window(const char *path, const struct vs_window *window,
+                           struct vs_summary **out, struct vs_error *error)
+{
+    struct request request = {.path = path, .window = window};
+    return load_new(&request, out, error);
 }
 
 void vs_summary_free(struct vs_summary *summary)

@@ -11,6 +11,12 @@
 #include "checks.h"
 #include "trace.h"
 
+/* A stretch of a run. Times since the trace's beginning; below zero: before its end. */
+struct vs_window {
+    bool has_from, has_to;
+    int64_t from_ns, to_ns;
+};
+
 struct vs_summary {
     struct vs_reader *reader;
     struct vs_trace_status status;
@@ -30,6 +36,10 @@ struct vs_summary {
 
     uint64_t start_ns; /* monotonic time of the trace's beginning */
     uint64_t duration_ns;
+    bool windowed;
+    uint64_t from_ns, to_ns; /* of the window, since the beginning */
+    uint64_t last_ns;        /* windowed: of the last event or the end, monotonic */
+    bool begun, over;        /* the window, while reading */
     uint64_t lost, torn;
     const char *ended; /* "exit", "killed", "exec", "unknown" */
     bool exit_code_known, signal_known;
@@ -46,6 +56,13 @@ struct vs_summary {
  */
 int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, struct vs_summary **out,
                     struct vs_error *error);
+/*
+ * The same for a stretch of the run: peaks are those within it, live is what was
+ * at its end, calls and failures count within it; objects, phases and losses are
+ * counted from the beginning. -ERANGE: the window ends before it begins.
+ */
+int vs_summary_load_window(const char *path, const struct vs_window *window,
+                           struct vs_summary **out, struct vs_error *error);
 void vs_summary_free(struct vs_summary *summary);
 
 /* Time since the trace's beginning. */
