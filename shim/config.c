@@ -15,6 +15,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "stacks.h"
 #include "sys.h"
 
 #define PREFIX "VRAMSCOPE_"
@@ -231,7 +232,7 @@ static const struct variable variables[] = {
     {"OUTPUT", parse_path, "a file name pattern or a folder", 0, 0, shim_config.output},
     {"COLLECTOR", parse_path, "the path of vramscope-collector", 0, 0, shim_config.collector},
     {"STACKS", parse_stacks, "native,python or native or python or none", 0, 0, NULL},
-    {"DEPTH", parse_count, "a number from 1 to 512", 1, 512, &shim_config.depth},
+    {"DEPTH", parse_count, "a number from 1 to 256", 1, STACKS_DEPTH_MAX, &shim_config.depth},
     {"RING", parse_size, "a size from 64K to 16G, such as 16M", 64 * KIB, 16 * KIB * KIB * KIB, &shim_config.ring_bytes},
     {"WHEN_FULL", parse_word, "wait drop", 0, 0, &shim_config.when_full},
     {"SAMPLE", parse_word, "auto always never", 0, 0, &shim_config.sampling},

@@ -5,6 +5,10 @@
  * by address, of which there are two: readers use the one that `version` names
  * while the other is filled, and look at `version` again afterwards.
  *
+ * The generation of the whole map moves when an object went away. An object's
+ * own is the map's when it appeared: an address of generation G lies in the
+ * latest object that held it and appeared at or before G.
+ *
  * modules_refresh() is called where the loader may be asked (start, after a
  * hooked dlopen or dlclose returned); modules_find() anywhere.
  */
@@ -17,6 +21,7 @@
 
 #include "../formats/ring.h"
 #include "shim.h"
+#include "stacks.h"
 #include "sys.h"
 
 #define MODULES_MAX 8192U
@@ -24,13 +29,15 @@
 #define PATH_BYTES_MAX 4096U
 #define NOTHING_NEW 1 /* from visit_object: nothing was loaded or unloaded since */
 #define FIND_TRIES 4  /* two refreshes during one search are rare, four do not happen */
+#define STALE_AFTER_NS 100000000ULL /* objects that were loaded without a call we see */
 
 struct module {
     struct vs_record_module description;
+    struct modules_tables tables;
     const char *path;
     uint32_t path_bytes;
-    uint32_t appeared;        /* the refresh that first saw it: its generation */
-    _Atomic uint32_t seen;    /* the last refresh that saw it */
+    uint32_t appeared;        /* generation of the map when it did */
+    _Atomic uint32_t seen;    /* the last walk that saw it */
     _Atomic uint32_t sent_to; /* shim_generation() + 1 of the process whose trace has it */
 };
 
@@ -46,10 +53,13 @@ static struct {
     struct index_entry index[2][MODULES_MAX];
     uint32_t index_count[2];
     _Atomic uint32_t version; /* of the index: odd and even name the two */
-    uint32_t refreshes;
+    _Atomic uint32_t generation;
+    uint32_t walks;  /* through the loader's list: those that found it changed */
     uint32_t cursor; /* where the next object is expected: the loader keeps its order */
-    unsigned long long adds, subs; /* the loader's counters at the last refresh */
+    unsigned long long adds, subs; /* the loader's counters at the last walk */
     _Atomic uint32_t refreshing;   /* 0 idle, 1 a thread is at it, 2 and it must look again */
+    _Atomic uint32_t loads_begun, loads_seen;
+    _Atomic uint64_t refreshed_ns;
     char *arena;
     size_t arena_left;
 } modules;
@@ -99,6 +109,28 @@ static bool describe(const struct dl_phdr_info *info, struct vs_record_module *m
     return module->start < module->end;
 }
 
+/* Its unwind tables; all zero when it has none, or none within one loaded segment. */
+static void describe_tables(const struct dl_phdr_info *info, struct modules_tables *tables)
+{
+    memset(tables, 0, sizeof(*tables));
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME) {
+            tables->header = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        }
+    }
+    for (int i = 0; i < info->dlpi_phnum && tables->header != 0; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uint64_t start = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_R) != 0 &&
+            tables->header - start < segment->p_filesz) {
+            tables->start = start;
+            tables->end = start + segment->p_filesz;
+            return;
+        }
+    }
+    memset(tables, 0, sizeof(*tables));
+}
+
 /* ---- the table --------------------------------------------------------------- */
 
 static const char *keep_path(const char *path, size_t bytes)
@@ -121,43 +153,77 @@ static const char *keep_path(const char *path, size_t bytes)
 }
 
 static bool same_object(const struct module *module, const struct vs_record_module *description,
-                        const char *path, size_t path_bytes)
+                        const struct modules_tables *tables, const char *path, size_t path_bytes)
 {
     return memcmp(&module->description, description, sizeof(*description)) == 0 &&
+           memcmp(&module->tables, tables, sizeof(*tables)) == 0 &&
            module->path_bytes == path_bytes && memcmp(module->path, path, path_bytes) == 0;
 }
 
-/* An object that comes back, unchanged and to the same place, has its old id again. */
-static void note_object(const struct vs_record_module *description, const char *path)
+static bool overlap(const struct vs_record_module *a, const struct vs_record_module *b)
 {
-    uint32_t count = atomic_load_explicit(&modules.count, memory_order_relaxed);
-    size_t path_bytes = strnlen(path, PATH_BYTES_MAX);
-    for (uint32_t step = 0; step < count; step++) {
-        uint32_t i = (modules.cursor + step) % count;
-        if (same_object(&modules.table[i], description, path, path_bytes)) {
-            atomic_store_explicit(&modules.table[i].seen, modules.refreshes, memory_order_relaxed);
-            modules.cursor = i + 1;
-            return;
+    return a->start < b->end && b->start < a->end;
+}
+
+/*
+ * Entry `i` may stand for the object that was just found: it is there still, or
+ * it came back and nothing else lay at its place in the meantime. Otherwise the
+ * latest object at an address would not be the right one.
+ */
+static bool may_stand(uint32_t i, uint32_t count)
+{
+    struct module *module = &modules.table[i];
+    if (atomic_load_explicit(&module->seen, memory_order_relaxed) + 1 >= modules.walks) {
+        return true;
+    }
+    for (uint32_t later = i + 1; later < count; later++) {
+        if (overlap(&modules.table[later].description, &module->description)) {
+            return false;
         }
     }
+    return true;
+}
+
+static void add_object(const struct vs_record_module *description,
+                       const struct modules_tables *tables, const char *path, size_t path_bytes)
+{
+    uint32_t count = atomic_load_explicit(&modules.count, memory_order_relaxed);
     const char *kept = count < MODULES_MAX ? keep_path(path, path_bytes) : NULL;
     if (kept == NULL) {
         return;
     }
     struct module *module = &modules.table[count];
     module->description = *description;
+    module->tables = *tables;
     module->path = kept;
     module->path_bytes = (uint32_t)path_bytes;
-    module->appeared = modules.refreshes;
-    atomic_store_explicit(&module->seen, modules.refreshes, memory_order_relaxed);
-    /* Release: an id below count names a finished entry. */
+    atomic_store_explicit(&module->seen, modules.walks, memory_order_relaxed);
+    /* Release: an id below count names a finished entry. Nobody finds it before the index does. */
     atomic_store_explicit(&modules.count, count + 1, memory_order_release);
+}
+
+static void note_object(const struct vs_record_module *description,
+                        const struct modules_tables *tables, const char *path)
+{
+    uint32_t count = atomic_load_explicit(&modules.count, memory_order_relaxed);
+    size_t path_bytes = strnlen(path, PATH_BYTES_MAX);
+    for (uint32_t step = 0; step < count; step++) {
+        uint32_t i = (modules.cursor + step) % count;
+        if (same_object(&modules.table[i], description, tables, path, path_bytes) &&
+            may_stand(i, count)) {
+            atomic_store_explicit(&modules.table[i].seen, modules.walks, memory_order_relaxed);
+            modules.cursor = i + 1;
+            return;
+        }
+    }
+    add_object(description, tables, path, path_bytes);
 }
 
 static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
 {
     static const char self[] = "/proc/self/exe";
     struct vs_record_module description;
+    struct modules_tables tables;
     char path[PATH_BYTES_MAX];
     bool *first = context;
     (void)size;
@@ -168,6 +234,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
         }
         modules.adds = info->dlpi_adds;
         modules.subs = info->dlpi_subs;
+        modules.walks++;
     }
     if (describe(info, &description)) {
         const char *name = info->dlpi_name;
@@ -176,7 +243,8 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
             path[length > 0 ? length : 0] = '\0';
             name = path;
         }
-        note_object(&description, name != NULL && name[0] != '\0' ? name : "[unnamed]");
+        describe_tables(info, &tables);
+        note_object(&description, &tables, name != NULL && name[0] != '\0' ? name : "[unnamed]");
     }
     *first = false;
     return 0;
@@ -211,6 +279,24 @@ static void insert(struct index_entry *index, uint32_t used, uint32_t module)
     put(&index[at], description->start, description->end, module);
 }
 
+/* After a walk over the first `before` entries and new ones behind them. */
+static void move_generation(uint32_t before)
+{
+    uint32_t count = atomic_load_explicit(&modules.count, memory_order_relaxed);
+    uint32_t generation = atomic_load_explicit(&modules.generation, memory_order_relaxed);
+    for (uint32_t i = 0; i < before; i++) {
+        if (atomic_load_explicit(&modules.table[i].seen, memory_order_relaxed) + 1 ==
+            modules.walks) {
+            generation = atomic_load_explicit(&modules.generation, memory_order_relaxed) + 1;
+        }
+    }
+    for (uint32_t i = before; i < count; i++) {
+        modules.table[i].appeared = generation;
+    }
+    /* Before the index: whoever finds a new object in an address's place has the new generation. */
+    atomic_store_explicit(&modules.generation, generation, memory_order_release);
+}
+
 static void rebuild_index(void)
 {
     uint32_t version = atomic_load_explicit(&modules.version, memory_order_relaxed);
@@ -219,8 +305,7 @@ static void rebuild_index(void)
     uint32_t used = 0;
     /* Readers that are two versions behind may be looking at what we now overwrite; they notice. */
     for (uint32_t i = count; i-- > 0;) {
-        if (atomic_load_explicit(&modules.table[i].seen, memory_order_relaxed) ==
-            modules.refreshes) {
+        if (atomic_load_explicit(&modules.table[i].seen, memory_order_relaxed) == modules.walks) {
             insert(modules.index[spare], used++, i);
         }
     }
@@ -241,12 +326,37 @@ void modules_refresh(void)
     do {
         atomic_store(&modules.refreshing, 1);
         bool first = true;
-        modules.refreshes++;
+        uint32_t loads = atomic_load(&modules.loads_begun);
+        uint32_t before = atomic_load_explicit(&modules.count, memory_order_relaxed);
         if (dl_iterate_phdr(visit_object, &first) != NOTHING_NEW) {
+            move_generation(before);
             rebuild_index();
         }
+        atomic_store(&modules.loads_seen, loads);
+        atomic_store(&modules.refreshed_ns, shim_now_ns());
         mine = 1;
     } while (!atomic_compare_exchange_strong(&modules.refreshing, &mine, 0));
+}
+
+void modules_loading(void)
+{
+    atomic_fetch_add(&modules.loads_begun, 1);
+}
+
+bool modules_refresh_if_stale(bool missing)
+{
+    bool loaded = atomic_load(&modules.loads_begun) != atomic_load(&modules.loads_seen);
+    if (!loaded &&
+        !(missing && shim_now_ns() - atomic_load(&modules.refreshed_ns) >= STALE_AFTER_NS)) {
+        return false;
+    }
+    modules_refresh();
+    return true;
+}
+
+uint32_t modules_generation(void)
+{
+    return atomic_load_explicit(&modules.generation, memory_order_acquire);
 }
 
 /* ---- finding ------------------------------------------------------------------- */
@@ -285,7 +395,7 @@ static void send_definition(uint32_t id)
     }
 }
 
-uint32_t modules_find(const void *address)
+static uint32_t find(const void *address)
 {
     for (int try = 0; try < FIND_TRIES; try++) {
         uint32_t version = atomic_load_explicit(&modules.version, memory_order_acquire);
@@ -293,17 +403,29 @@ uint32_t modules_find(const void *address)
         int64_t found = search(modules.index[version & 1U], count, (uint64_t)(uintptr_t)address);
         /* The loads above come before the second look. */
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&modules.version, memory_order_relaxed) != version) {
-            continue;
+        if (atomic_load_explicit(&modules.version, memory_order_relaxed) == version) {
+            return found < 0 ? 0 : (uint32_t)found + 1;
         }
-        if (found < 0) {
-            return 0;
-        }
-        uint32_t id = (uint32_t)found + 1;
-        send_definition(id);
-        return id;
     }
     return 0;
+}
+
+uint32_t modules_find(const void *address)
+{
+    uint32_t id = find(address);
+    if (id != 0) {
+        send_definition(id);
+    }
+    return id;
+}
+
+bool modules_tables(const void *address, struct modules_tables *tables)
+{
+    uint32_t id = find(address);
+    if (id != 0) {
+        *tables = modules.table[id - 1].tables;
+    }
+    return id != 0;
 }
 
 const char *modules_path(uint32_t id)

@@ -272,6 +272,7 @@ bool real_refresh_if_stale(void)
 void real_loading(void)
 {
     atomic_fetch_add(&table.loads_begun, 1);
+    modules_loading();
 }
 
 /* ---- reading ---------------------------------------------------------------------- */

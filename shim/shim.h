@@ -11,6 +11,7 @@
  *   thread_state.c   the few words every thread has
  *   intern.c         names → string ids, threads, modules: definitions sent once
  *   modules.c        the table of loaded objects (decision 5): caller → module id
+ *   stacks.c         where an event came from: see stacks.h
  *   hook_*.c         thin: translate one call into one struct vs_event
  */
 #ifndef VS_SHIM_SHIM_H
@@ -131,6 +132,13 @@ void intern_thread(void);
 uint32_t modules_find(const void *address);
 /* Rebuilds the table from dl_iterate_phdr: at start, after a hooked dlopen/dlclose returned. */
 void modules_refresh(void);
+/* An object is about to be loaded: the table is stale. */
+void modules_loading(void);
+/*
+ * Refreshes when an object was loaded since the last time, or when one is
+ * `missing` and that was a while ago. True when it did.
+ */
+bool modules_refresh_if_stale(bool missing);
 /* Path (as loaded) of a module id, NULL if unknown. */
 const char *modules_path(uint32_t id);
 

@@ -26,8 +26,16 @@
 
 /* Id of the calling thread's stack, its record committed; 0: none (not wanted, or lost). */
 uint32_t stacks_capture(void);
-/* Recording begins in this process: maps the table, counts from new. */
+/* In the constructor, the module table filled: finds what the walks need. */
+void stacks_prepare(void);
+/* Recording begins in this process, its ring at hand: maps the table, counts from new. */
 void stacks_begin(void);
+
+#ifdef VS_TEST_POINTS
+/* Where a test may stop the sender of a new stack. */
+enum stacks_test_point { STACKS_CLAIMED, STACKS_SENT };
+extern void (*stacks_test_point)(enum stacks_test_point where);
+#endif
 
 /* ---- unwind.c ------------------------------------------------------------------ */
 
@@ -42,6 +50,12 @@ unsigned unwind_here_by_tables(uint64_t *words, unsigned max, enum vs_stack_note
 enum vs_native_method unwind_method(void);
 /* In the constructor and when recording begins; never in a hook. */
 void unwind_prepare(void);
+/*
+ * A stack by frame pointers was not the one by tables: tables from now on, for
+ * good. unwind_here_by_tables notices by itself that frame pointers cannot be
+ * relied on, and does the same.
+ */
+void unwind_proved_wrong(void);
 
 /* ---- python.c ------------------------------------------------------------------- */
 
@@ -72,6 +86,14 @@ bool python_is_missing(void);
 enum vs_python_state python_state(void);
 
 /* ---- modules.c -------------------------------------------------------------------- */
+
+/* The unwind tables of a loaded object: all 0 when it has none. */
+struct modules_tables {
+    uint64_t header;     /* address of .eh_frame_hdr */
+    uint64_t start, end; /* the loaded segment around it: what may be read */
+};
+/* Of the object that holds `address`; false when none does. Sends nothing. Lock-free. */
+bool modules_tables(const void *address, struct modules_tables *tables);
 
 /*
  * Generation of the module map: moves when an object went away or another took
