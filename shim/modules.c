@@ -424,6 +424,8 @@ bool modules_tables(const void *address, struct modules_tables *tables)
     uint32_t id = find(address);
     if (id != 0) {
         *tables = modules.table[id - 1].tables;
+        tables->first = modules.table[id - 1].description.start;
+        tables->last = modules.table[id - 1].description.end;
     }
     return id != 0;
 }
