@@ -9,6 +9,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "../formats/python_path.h"
+
 static void hash_bytes(const char *text, size_t bytes, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "h-%016" PRIx64, (uint64_t)XXH3_64bits(text, bytes));
@@ -17,12 +19,6 @@ static void hash_bytes(const char *text, size_t bytes, char *out, size_t out_byt
 void privacy_hash(const char *text, char *out, size_t out_bytes)
 {
     hash_bytes(text, strlen(text), out, out_bytes);
-}
-
-static const char *packages_part(const char *path)
-{
-    const char *site = strstr(path, "/site-packages/");
-    return site ? site : strstr(path, "/dist-packages/");
 }
 
 static bool is_system_path(const char *path)
@@ -37,7 +33,7 @@ static bool is_system_path(const char *path)
 void privacy_path(const char *path, char *out, size_t out_bytes)
 {
     char hash[PRIVACY_HASH_BYTES];
-    const char *packages = packages_part(path);
+    const char *packages = vs_python_library_part(path);
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     const char *kept = packages;

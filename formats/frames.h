@@ -26,7 +26,8 @@ struct vs_frame {
     const char *file;     /* NULL: not known */
     uint32_t line;        /* 0: not known */
     const char *module;   /* path of the object; NULL for Python and for code of no module */
-    uint64_t address;     /* native: in the module's own terms, else absolute */
+    uint64_t address;     /* native: inside the call, in the module's own terms, else absolute */
+    bool own;             /* the program's own code: see vs_frames_own */
 };
 
 struct vs_frames;
@@ -36,10 +37,12 @@ int vs_frames_new(const struct vs_reader *reader, struct vs_frames **out);
 void vs_frames_free(struct vs_frames *frames);
 
 /*
- * Frames of a stack id, innermost first; resolved once and kept. Returns their
- * number (0 for id 0 and for an id the trace does not define) or -ENOMEM. `*out`
- * stays valid until the set is freed.
+ * Frames of a stack id, innermost first. Returns their number (0 for id 0 and
+ * for an id the trace does not define) or -ENOMEM. A trace may have ten million
+ * stacks, so `*out` stays valid until VS_FRAMES_KEPT others were asked for; the
+ * texts in it until the reader is closed. Of very many, ask in order of the ids.
  */
+#define VS_FRAMES_KEPT 16384U
 long vs_frames_of(struct vs_frames *frames, uint32_t stack, const struct vs_frame **out);
 
 /*
@@ -47,7 +50,7 @@ long vs_frames_of(struct vs_frames *frames, uint32_t stack, const struct vs_fram
  * program's own Python code, else the innermost of its own native code, else
  * the innermost of all. Code of installed libraries (site-packages, the standard
  * library, shared objects other than the executable and those beside it) is not
- * the program's own. -1 when there is no frame.
+ * the program's own. -1 when there is no frame (a note is none).
  */
 long vs_frames_own(const struct vs_frame *frames, size_t count);
 /* True for a frame of the program's own code in that sense. */
