@@ -39,11 +39,11 @@ struct level {
     uint32_t shift; /* which bits of the key choose the first of them */
 };
 
-/* 64 KiB, 1 MiB, 32 MiB: 1.6 million stacks. */
+/* 64 KiB, 1 MiB, 32 MiB: 1.6 million stacks, of which the first million always finds its place. */
 static const struct level levels[LEVELS] = {
     {0, 1U << 10, 1, 0},
     {1U << 10, 1U << 14, 2, 10},
-    {(1U << 10) + (1U << 14), 1U << 19, 8, 24},
+    {(1U << 10) + (1U << 14), 1U << 19, 16, 24},
 };
 #define TABLE_LINES ((1U << 10) + (1U << 14) + (1U << 19))
 
@@ -73,8 +73,9 @@ int stack_table_begin(void)
 static struct line *line_at(struct line *lines, const struct level *level,
                             const struct stack_key *key, uint32_t step)
 {
-    uint32_t at = ((uint32_t)(key->key >> level->shift) + step) & (level->lines - 1);
-    return &lines[level->first + at];
+    /* An odd stride of the stack's own: runs of full lines do not grow together. */
+    uint64_t at = (key->key >> level->shift) + step * (key->check | 1);
+    return &lines[level->first + (at & (level->lines - 1))];
 }
 
 uint32_t stack_table_find(const struct stack_key *key)

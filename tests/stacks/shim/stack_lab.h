@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shim/stacks.c and its table over a ring in memory, with walks that a test
+ * writes down: what is found here depends on nothing but the joint itself.
+ * Static on purpose: one test program, one ring.
+ */
+#ifndef VS_TESTS_STACK_LAB_H
+#define VS_TESTS_STACK_LAB_H
+
+#include <string.h>
+
+#define LAB_HAS_STACKS
+#include "../../unit/ring_lab.h"
+
+#define LAB_WORDS 256
+
+/* What the walks of the calling thread find. */
+struct lab_walk {
+    uint64_t native[LAB_WORDS];
+    struct python_frame python[LAB_WORDS];
+    unsigned native_count, python_count;
+    enum vs_stack_note native_note, python_note;
+};
+
+static _Thread_local struct lab_walk lab_walk;
+static _Thread_local struct lab_walk lab_tables; /* by the unwind tables */
+static enum vs_native_method lab_method = VS_NATIVE_TABLES;
+static _Atomic uint32_t lab_modules_generation = 1;
+static _Atomic uint64_t lab_modules_asked;
+static _Atomic int lab_unknown_code; /* python_describe finds no room */
+
+static unsigned lab_copy(const struct lab_walk *walk, uint64_t *words, unsigned max,
+                         enum vs_stack_note *note)
+{
+    unsigned count = walk->native_count < max ? walk->native_count : max;
+    memcpy(words, walk->native, count * sizeof(*words));
+    *note = count < walk->native_count ? VS_STACK_NOTE_NATIVE_CUT : walk->native_note;
+    return count;
+}
+
+unsigned unwind_here(uint64_t *words, unsigned max, enum vs_stack_note *note)
+{
+    return lab_copy(lab_method == VS_NATIVE_TABLES ? &lab_tables : &lab_walk, words, max, note);
+}
+
+unsigned unwind_here_by_tables(uint64_t *words, unsigned max, enum vs_stack_note *note)
+{
+    return lab_copy(&lab_tables, words, max, note);
+}
+
+enum vs_native_method unwind_method(void)
+{
+    return lab_method;
+}
+
+void unwind_prepare(void)
+{
+}
+
+void unwind_proved_wrong(void)
+{
+    lab_method = VS_NATIVE_TABLES;
+}
+
+unsigned python_walk(struct python_frame *frames, unsigned max, enum vs_stack_note *note)
+{
+    unsigned count = lab_walk.python_count < max ? lab_walk.python_count : max;
+    memcpy(frames, lab_walk.python, count * sizeof(*frames));
+    *note = count < lab_walk.python_count ? VS_STACK_NOTE_PYTHON_CUT : lab_walk.python_note;
+    return count;
+}
+
+/* Its code object's id is its address, its line the offset. */
+int python_describe(const struct python_frame *frames, unsigned count, uint64_t *words)
+{
+    for (unsigned i = 0; i < count; i++) {
+        words[i] = vs_frame_interpreter((uint32_t)frames[i].code, (uint32_t)frames[i].offset,
+                                        frames[i].entry);
+    }
+    return lab_unknown_code ? -1 : (int)count;
+}
+
+void python_prepare(void)
+{
+}
+
+bool python_is_missing(void)
+{
+    return false;
+}
+
+enum vs_python_state python_state(void)
+{
+    return VS_PYTHON_READY;
+}
+
+uint32_t modules_generation(void)
+{
+    return lab_modules_generation;
+}
+
+uint32_t modules_find(const void *address)
+{
+    lab_modules_asked++;
+    return address != NULL;
+}
+
+bool modules_refresh_if_stale(bool missing)
+{
+    return missing;
+}
+
+/* The calling thread's stack: `native` words from `first` on, `python` frames. */
+__attribute__((unused)) static void lab_stack(uint64_t first, unsigned native, unsigned python)
+{
+    memset(&lab_walk, 0, sizeof(lab_walk));
+    for (unsigned i = 0; i < native; i++) {
+        lab_walk.native[i] = first + 16 * i;
+    }
+    for (unsigned i = 0; i < python; i++) {
+        lab_walk.python[i] = (struct python_frame){
+            .code = 1 + i, .version = 7, .offset = (int32_t)first, .entry = i + 1 == python};
+    }
+    lab_walk.native_count = native;
+    lab_walk.python_count = python;
+    lab_tables = lab_walk;
+}
+
+/* Wanted kinds and depth as by default, a table without stacks, a fresh ring. */
+__attribute__((unused)) static struct consumer lab_begin(uint64_t ring_bytes)
+{
+    shim_config.want_native = true;
+    shim_config.want_python = true;
+    shim_config.depth = 64;
+    struct consumer consumer = lab_open(ring_bytes);
+    stacks_begin();
+    return consumer;
+}
+
+#endif
