@@ -8,6 +8,8 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include "trace_columns.h"
+
 #define HASH_OFFSET 56U              /* of every 64-byte header: XXH64 of the bytes before it */
 #define CHUNK_MAGIC 0x4b435356U      /* "VSCK" */
 #define SUPERBLOCK_MAGIC 0x42535356U /* "VSSB" */
@@ -202,12 +204,36 @@ void vs_packer_free(struct vs_packer *packer)
     free(packer);
 }
 
+#define PARTS_MOST 128U
+#define BLOCK_HEAD_BYTES 16U
+
+/*
+ * One frame whose blocks end where the payload's parts end: each part then has
+ * literal statistics of its own, which zstd keeps per block. 0: it did not work.
+ */
+static size_t compress_parts(struct vs_packer *packer, const uint8_t *raw, size_t bytes)
+{
+    size_t ends[PARTS_MOST];
+    size_t count = vs_columns_parts(raw, bytes, ends, PARTS_MOST);
+    ZSTD_outBuffer out = {packer->buffer, packer->capacity, 0};
+    ZSTD_CCtx_reset(packer->context, ZSTD_reset_session_only);
+    ZSTD_CCtx_setPledgedSrcSize(packer->context, bytes);
+    for (size_t i = 0, start = 0; i < count; start = ends[i++]) {
+        ZSTD_inBuffer in = {raw + start, ends[i] - start, 0};
+        ZSTD_EndDirective end = i + 1 == count ? ZSTD_e_end : ZSTD_e_flush;
+        size_t left = ZSTD_compressStream2(packer->context, &out, &in, end);
+        if (left != 0) /* an error, or it found no room */
+            return 0;
+    }
+    return out.pos;
+}
+
 int vs_packer_pack(struct vs_packer *packer, const uint8_t *raw, size_t bytes,
                    struct vs_chunk_header *header, const uint8_t **stored)
 {
     if (bytes > VS_CHUNK_MAX_RAW)
         return -E2BIG;
-    size_t bound = ZSTD_compressBound(bytes);
+    size_t bound = ZSTD_compressBound(bytes) + PARTS_MOST * BLOCK_HEAD_BYTES;
     if (bound > packer->capacity) {
         uint8_t *grown = realloc(packer->buffer, bound);
         if (grown == NULL)
@@ -215,8 +241,8 @@ int vs_packer_pack(struct vs_packer *packer, const uint8_t *raw, size_t bytes,
         packer->buffer = grown;
         packer->capacity = bound;
     }
-    size_t packed = ZSTD_compress2(packer->context, packer->buffer, packer->capacity, raw, bytes);
-    bool pays = !ZSTD_isError(packed) && packed < bytes;
+    size_t packed = compress_parts(packer, raw, bytes);
+    bool pays = packed != 0 && packed < bytes;
     *stored = pays ? packer->buffer : raw;
     header->flags = pays ? VS_CHUNK_ZSTD : 0;
     header->raw_bytes = (uint32_t)bytes;

@@ -6,8 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VARINT_MAX_BYTES 10U
-#define HEAD_MAX_BYTES (2 * VARINT_MAX_BYTES + 1)
+#include "trace_codings.h"
+
+#define HEAD_MAX_BYTES (2 * VS_VARINT_MAX_BYTES + 1)
+/* A part of a payload this small is not worth statistics of its own. */
+#define PART_LEAST_BYTES 512U
+/* Fewer values than this say nothing about their nature. */
+#define NATURE_LEAST_COUNT 16U
 
 int vs_bytes_reserve(struct vs_bytes *buffer, size_t more)
 {
@@ -47,21 +52,6 @@ void vs_bytes_free(struct vs_bytes *buffer)
 
 /* ---- writing ---------------------------------------------------------------- */
 
-static size_t varint_bytes(uint64_t value)
-{
-    return (70U - (unsigned)__builtin_clzll(value | 1)) / 7U;
-}
-
-static uint8_t *put_varint(uint8_t *out, uint64_t value)
-{
-    while (value >= 0x80) {
-        *out++ = (uint8_t)(value | 0x80);
-        value >>= 7;
-    }
-    *out++ = (uint8_t)value;
-    return out;
-}
-
 /* How long a column would get in each coding; the run lengths themselves count two bytes. */
 struct coding_costs {
     size_t varint, delta, runs, delta_runs;
@@ -73,7 +63,7 @@ static struct coding_costs measure(const uint64_t *values, size_t count)
     uint64_t before = 0, delta_before = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t delta = vs_zigzag(values[i] - before);
-        size_t value_bytes = varint_bytes(values[i]), delta_bytes = varint_bytes(delta);
+        size_t value_bytes = vs_varint_bytes(values[i]), delta_bytes = vs_varint_bytes(delta);
         costs.varint += value_bytes;
         costs.delta += delta_bytes;
         if (i == 0 || values[i] != before)
@@ -86,7 +76,7 @@ static struct coding_costs measure(const uint64_t *values, size_t count)
     return costs;
 }
 
-static enum vs_coding cheapest(const struct coding_costs *costs)
+static enum vs_coding cheapest(const struct coding_costs *costs, size_t *cost)
 {
     enum vs_coding best = VS_CODING_VARINT;
     size_t bytes = costs->varint;
@@ -98,7 +88,20 @@ static enum vs_coding cheapest(const struct coding_costs *costs)
         best = VS_CODING_RUNS;
         bytes = costs->runs;
     }
-    return costs->delta_runs < bytes ? VS_CODING_DELTA_RUNS : best;
+    if (costs->delta_runs < bytes) {
+        best = VS_CODING_DELTA_RUNS;
+        bytes = costs->delta_runs;
+    }
+    *cost = bytes;
+    return best;
+}
+
+size_t vs_column_cost(const uint64_t *values, size_t count)
+{
+    struct coding_costs costs = measure(values, count);
+    size_t cost;
+    cheapest(&costs, &cost);
+    return cost;
 }
 
 static bool is_delta(enum vs_coding coding)
@@ -116,17 +119,17 @@ static uint8_t *put_values(uint8_t *out, enum vs_coding coding, const uint64_t *
         uint64_t value = delta ? vs_zigzag(values[i] - before) : values[i];
         before = values[i];
         if (!runs) {
-            out = put_varint(out, value);
+            out = vs_put_varint(out, value);
             continue;
         }
         if (run > 0 && value != pending) {
-            out = put_varint(put_varint(out, run), pending);
+            out = vs_put_varint(vs_put_varint(out, run), pending);
             run = 0;
         }
         pending = value;
         run++;
     }
-    return run > 0 ? put_varint(put_varint(out, run), pending) : out;
+    return run > 0 ? vs_put_varint(vs_put_varint(out, run), pending) : out;
 }
 
 static int put_head(struct vs_bytes *out, uint32_t id, enum vs_coding coding, size_t bytes)
@@ -134,9 +137,9 @@ static int put_head(struct vs_bytes *out, uint32_t id, enum vs_coding coding, si
     int error = vs_bytes_reserve(out, HEAD_MAX_BYTES);
     if (error != 0)
         return error;
-    uint8_t *at = put_varint(out->data + out->bytes, id);
+    uint8_t *at = vs_put_varint(out->data + out->bytes, id);
     *at++ = (uint8_t)coding;
-    at = put_varint(at, bytes);
+    at = vs_put_varint(at, bytes);
     out->bytes = (size_t)(at - out->data);
     return 0;
 }
@@ -149,25 +152,99 @@ static bool all_zero(const uint64_t *values, size_t count)
     return true;
 }
 
-int vs_column_put(struct vs_bytes *out, uint32_t id, const uint64_t *values, size_t count)
+/* Where a column's bytes are made: behind room for the longest head. NULL: no memory. */
+static uint8_t *body_of(struct vs_bytes *out, size_t most)
 {
-    if (all_zero(values, count))
-        return 0;
-    struct coding_costs costs = measure(values, count);
-    enum vs_coding coding = cheapest(&costs);
-    /* Written behind room for the longest head, then moved up against the real one. */
-    size_t start = out->bytes;
-    int error = vs_bytes_reserve(out, HEAD_MAX_BYTES + count * 2 * VARINT_MAX_BYTES);
-    if (error != 0)
-        return error;
-    uint8_t *body = out->data + start + HEAD_MAX_BYTES;
-    size_t bytes = (size_t)(put_values(body, coding, values, count) - body);
-    error = put_head(out, id, coding, bytes);
+    return vs_bytes_reserve(out, HEAD_MAX_BYTES + most) != 0
+               ? NULL
+               : out->data + out->bytes + HEAD_MAX_BYTES;
+}
+
+/* Puts the head before a body that was made there, and the body up against it. */
+static int seal(struct vs_bytes *out, uint32_t id, enum vs_coding coding, const uint8_t *body,
+                const uint8_t *body_end)
+{
+    size_t bytes = (size_t)(body_end - body);
+    int error = put_head(out, id, coding, bytes);
     if (error != 0)
         return error;
     memmove(out->data + out->bytes, body, bytes);
     out->bytes += bytes;
     return 0;
+}
+
+static int put_simple(struct vs_bytes *out, uint32_t id, enum vs_coding coding,
+                      const uint64_t *values, size_t count)
+{
+    uint8_t *body = body_of(out, count * 2 * VS_VARINT_MAX_BYTES);
+    if (body == NULL)
+        return -ENOMEM;
+    return seal(out, id, coding, body, put_values(body, coding, values, count));
+}
+
+static int put_split(struct vs_bytes *out, uint32_t id, enum vs_coding coding,
+                     const uint64_t *values, size_t count)
+{
+    uint8_t *body = body_of(out, vs_split_bound(count));
+    if (body == NULL)
+        return -ENOMEM;
+    bool delta = coding == VS_CODING_SPLIT_DELTA;
+    return seal(out, id, coding, body, vs_split_put(body, values, count, delta));
+}
+
+/* As BACK when at least every second value was there before, else as `otherwise`. */
+static int put_recurring(struct vs_bytes *out, uint32_t id, enum vs_coding otherwise,
+                         const uint64_t *values, size_t count)
+{
+    struct vs_backs backs;
+    int error = vs_backs_find(values, count, &backs);
+    if (error != 0)
+        return error;
+    if (backs.literal_count > count / 2) {
+        error = put_simple(out, id, otherwise, values, count);
+    } else {
+        uint8_t *body = body_of(out, vs_back_bound(count, backs.literal_count));
+        error = body == NULL
+                    ? -ENOMEM
+                    : seal(out, id, VS_CODING_BACK, body, vs_back_put(body, &backs, count));
+    }
+    vs_backs_free(&backs);
+    return error;
+}
+
+int vs_column_put_natured(struct vs_bytes *out, uint32_t id, const uint64_t *values, size_t count,
+                          enum vs_column_nature nature)
+{
+    if (all_zero(values, count))
+        return 0;
+    struct coding_costs costs = measure(values, count);
+    size_t bytes;
+    enum vs_coding coding = cheapest(&costs, &bytes);
+    /* Long runs are shorter than any of the others. */
+    if (nature == VS_NATURE_ANY || count < NATURE_LEAST_COUNT || bytes < count / 8)
+        return put_simple(out, id, coding, values, count);
+    if (nature == VS_NATURE_RECURRING)
+        return put_recurring(out, id, coding, values, count);
+    return put_split(out, id, nature == VS_NATURE_CLOCK ? VS_CODING_SPLIT_DELTA : VS_CODING_SPLIT,
+                     values, count);
+}
+
+int vs_column_put(struct vs_bytes *out, uint32_t id, const uint64_t *values, size_t count)
+{
+    return vs_column_put_natured(out, id, values, count, VS_NATURE_ANY);
+}
+
+/* The coding of the rest is the body's first byte. */
+int vs_column_put_totals(struct vs_bytes *out, uint32_t id, const uint64_t *rest, size_t count)
+{
+    struct coding_costs costs = measure(rest, count);
+    size_t bytes;
+    enum vs_coding inner = cheapest(&costs, &bytes);
+    uint8_t *body = body_of(out, 1 + count * 2 * VS_VARINT_MAX_BYTES);
+    if (body == NULL)
+        return -ENOMEM;
+    *body = (uint8_t)inner;
+    return seal(out, id, VS_CODING_TOTALS, body, put_values(body + 1, inner, rest, count));
 }
 
 int vs_column_put_bytes(struct vs_bytes *out, uint32_t id, const void *data, size_t bytes)
@@ -180,50 +257,15 @@ int vs_column_put_bytes(struct vs_bytes *out, uint32_t id, const void *data, siz
 
 /* ---- reading ---------------------------------------------------------------- */
 
-/* A varint that may end anywhere; false when it is cut or longer than 64 bits. */
-static bool get_varint_checked(const uint8_t **at, const uint8_t *end, uint64_t *out)
-{
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
-        uint8_t byte = *(*at)++;
-        if (shift == 63 && byte > 1)
-            return false;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *out = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static inline bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
-{
-    const uint8_t *p = *at;
-    if (end - p >= 2) {
-        if (p[0] < 0x80) {
-            *out = p[0];
-            *at = p + 1;
-            return true;
-        }
-        if (p[1] < 0x80) {
-            *out = (uint64_t)(p[0] & 0x7f) | (uint64_t)p[1] << 7;
-            *at = p + 2;
-            return true;
-        }
-    }
-    return get_varint_checked(at, end, out);
-}
-
 int vs_column_next(const uint8_t **at, const uint8_t *end, struct vs_column *out)
 {
     if (*at == end)
         return 0;
     uint64_t bytes;
-    if (!get_varint_checked(at, end, &out->id) || *at == end)
+    if (!vs_get_varint_checked(at, end, &out->id) || *at == end)
         return -EBADMSG;
     out->coding = *(*at)++;
-    if (!get_varint_checked(at, end, &bytes) || bytes > (size_t)(end - *at))
+    if (!vs_get_varint_checked(at, end, &bytes) || bytes > (size_t)(end - *at))
         return -EBADMSG;
     out->data = *at;
     out->bytes = (size_t)bytes;
@@ -237,7 +279,7 @@ static int get_plain(const struct vs_column *column, uint64_t *values, size_t co
     if (count > column->bytes)
         return -EBADMSG;
     for (size_t i = 0; i < count; i++)
-        if (!get_varint(&at, end, &values[i]))
+        if (!vs_get_varint(&at, end, &values[i]))
             return -EBADMSG;
     return at == end ? 0 : -EBADMSG;
 }
@@ -248,7 +290,7 @@ static int get_runs(const struct vs_column *column, uint64_t *values, size_t cou
     size_t done = 0;
     while (done < count) {
         uint64_t run, value;
-        if (!get_varint(&at, end, &run) || !get_varint(&at, end, &value) || run == 0 ||
+        if (!vs_get_varint(&at, end, &run) || !vs_get_varint(&at, end, &value) || run == 0 ||
             run > count - done)
             return -EBADMSG;
         for (uint64_t i = 0; i < run; i++)
@@ -264,13 +306,83 @@ static void sum_up(uint64_t *values, size_t count)
         values[i] = before += vs_unzigzag(values[i]);
 }
 
-int vs_column_values(const struct vs_column *column, uint64_t *values, size_t count)
+static int get_simple(const struct vs_column *column, uint64_t *values, size_t count)
 {
-    if (column->coding == VS_CODING_BYTES || column->coding > VS_CODING_DELTA_RUNS)
-        return -ENOTSUP;
-    int error = column->coding >= VS_CODING_RUNS ? get_runs(column, values, count)
-                                                 : get_plain(column, values, count);
+    bool runs = column->coding == VS_CODING_RUNS || column->coding == VS_CODING_DELTA_RUNS;
+    int error = runs ? get_runs(column, values, count) : get_plain(column, values, count);
     if (error == 0 && is_delta((enum vs_coding)column->coding))
         sum_up(values, count);
     return error;
+}
+
+static int get_totals(const struct vs_column *column, uint64_t *values, size_t count)
+{
+    struct vs_column inner = *column;
+    if (column->bytes == 0)
+        return -EBADMSG;
+    inner.coding = *inner.data++;
+    inner.bytes--;
+    if (inner.coding < VS_CODING_VARINT || inner.coding > VS_CODING_DELTA_RUNS)
+        return -ENOTSUP;
+    int error = get_simple(&inner, values, count);
+    for (size_t i = 0; error == 0 && i < count; i++)
+        values[i] = vs_unzigzag(values[i]);
+    return error;
+}
+
+int vs_column_values(const struct vs_column *column, uint64_t *values, size_t count)
+{
+    const uint8_t *at = column->data, *end = at + column->bytes;
+    switch (column->coding) {
+    case VS_CODING_VARINT:
+    case VS_CODING_DELTA:
+    case VS_CODING_RUNS:
+    case VS_CODING_DELTA_RUNS:
+        return get_simple(column, values, count);
+    case VS_CODING_BACK:
+        return vs_back_get(at, end, values, count);
+    case VS_CODING_SPLIT:
+    case VS_CODING_SPLIT_DELTA:
+        return vs_split_get(at, end, values, count, column->coding == VS_CODING_SPLIT_DELTA);
+    case VS_CODING_TOTALS:
+        return get_totals(column, values, count);
+    default:
+        return -ENOTSUP;
+    }
+}
+
+/* ---- parts ------------------------------------------------------------------------- */
+
+struct parts {
+    size_t *ends;
+    size_t count, most;
+};
+
+/* Ends a part at `end`, unless it would be too small, or was ended there already. */
+static void end_part(struct parts *parts, size_t end)
+{
+    size_t start = parts->count > 0 ? parts->ends[parts->count - 1] : 0;
+    if (end - start >= PART_LEAST_BYTES && parts->count + 1 < parts->most)
+        parts->ends[parts->count++] = end;
+}
+
+size_t vs_columns_parts(const uint8_t *payload, size_t bytes, size_t *ends, size_t most)
+{
+    const uint8_t *at = payload, *end = payload + bytes;
+    struct parts parts = {ends, 0, most};
+    struct vs_column column;
+    while (vs_column_next(&at, end, &column) > 0) {
+        uint64_t leads;
+        bool split = column.coding == VS_CODING_SPLIT || column.coding == VS_CODING_SPLIT_DELTA;
+        size_t start = (size_t)(column.data - payload);
+        if (column.bytes >= PART_LEAST_BYTES)
+            end_part(&parts, start);
+        size_t lead = split ? vs_split_lead(column.data, at, &leads) : 0;
+        if (lead != 0)
+            end_part(&parts, start + lead + (size_t)leads);
+        if (column.bytes >= PART_LEAST_BYTES)
+            end_part(&parts, start + column.bytes);
+    }
+    ends[parts.count++] = bytes;
+    return parts.count;
 }

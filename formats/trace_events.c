@@ -20,27 +20,44 @@ struct field {
     uint8_t form;
     uint8_t bytes;
     uint8_t offset; /* in struct vs_sequenced_event */
+    uint8_t nature; /* enum vs_column_nature */
 };
 
 #define SEQUENCED(name) offsetof(struct vs_sequenced_event, name)
 #define EVENT(name) offsetof(struct vs_sequenced_event, event.name)
 
 static const struct field fields[] = {
-    {1, FORM_PLAIN, 8, SEQUENCED(sequence)}, {2, FORM_PLAIN, 4, SEQUENCED(cells)},
-    {3, FORM_PLAIN, 4, SEQUENCED(thread)},   {4, FORM_PLAIN, 8, EVENT(time_ns)},
-    {5, FORM_PLAIN, 1, EVENT(kind)},         {6, FORM_PLAIN, 8, EVENT(address)},
-    {7, FORM_PLAIN, 8, EVENT(size)},         {8, FORM_PLAIN, 8, EVENT(stream)},
-    {9, FORM_PLAIN, 8, EVENT(context)},      {10, FORM_PLAIN, 8, EVENT(pool)},
-    {11, FORM_PLAIN, 8, EVENT(handle)},      {12, FORM_PLAIN, 8, EVENT(extra[0])},
-    {13, FORM_PLAIN, 8, EVENT(extra[1])},    {14, FORM_PLUS_ONE, 8, EVENT(free_bytes)},
-    {15, FORM_PLAIN, 4, EVENT(duration_ns)}, {16, FORM_ZIGZAG, 4, EVENT(result)},
-    {17, FORM_PLAIN, 4, EVENT(module)},      {18, FORM_PLAIN, 4, EVENT(stack)},
-    {19, FORM_PLAIN, 2, EVENT(call)},        {20, FORM_PLAIN, 2, EVENT(label)},
-    {21, FORM_PLUS_ONE, 1, EVENT(device)},   {22, FORM_PLAIN, 2, EVENT(flags)},
+    {1, FORM_PLAIN, 8, SEQUENCED(sequence), VS_NATURE_ANY},
+    {2, FORM_PLAIN, 4, SEQUENCED(cells), VS_NATURE_ANY},
+    {3, FORM_PLAIN, 4, SEQUENCED(thread), VS_NATURE_RECURRING},
+    {4, FORM_PLAIN, 8, EVENT(time_ns), VS_NATURE_CLOCK},
+    {5, FORM_PLAIN, 1, EVENT(kind), VS_NATURE_ANY},
+    {6, FORM_PLAIN, 8, EVENT(address), VS_NATURE_RECURRING},
+    {7, FORM_PLAIN, 8, EVENT(size), VS_NATURE_RECURRING},
+    {8, FORM_PLAIN, 8, EVENT(stream), VS_NATURE_RECURRING},
+    {9, FORM_PLAIN, 8, EVENT(context), VS_NATURE_RECURRING},
+    {10, FORM_PLAIN, 8, EVENT(pool), VS_NATURE_RECURRING},
+    {11, FORM_PLAIN, 8, EVENT(handle), VS_NATURE_RECURRING},
+    {12, FORM_PLAIN, 8, EVENT(extra[0]), VS_NATURE_RECURRING},
+    {13, FORM_PLAIN, 8, EVENT(extra[1]), VS_NATURE_RECURRING},
+    {14, FORM_PLUS_ONE, 8, EVENT(free_bytes), VS_NATURE_ANY},
+    {15, FORM_PLAIN, 4, EVENT(duration_ns), VS_NATURE_NOISE},
+    {16, FORM_ZIGZAG, 4, EVENT(result), VS_NATURE_ANY},
+    {17, FORM_PLAIN, 4, EVENT(module), VS_NATURE_ANY},
+    {18, FORM_PLAIN, 4, EVENT(stack), VS_NATURE_RECURRING},
+    {19, FORM_PLAIN, 2, EVENT(call), VS_NATURE_ANY},
+    {20, FORM_PLAIN, 2, EVENT(label), VS_NATURE_ANY},
+    {21, FORM_PLUS_ONE, 1, EVENT(device), VS_NATURE_ANY},
+    {22, FORM_PLAIN, 2, EVENT(flags), VS_NATURE_ANY},
 };
 #define FIELD_COUNT (sizeof fields / sizeof fields[0])
 
-enum keyframe_columns { COLUMN_ORDINAL = 64, COLUMN_TOTAL = 65 };
+enum columns {
+    COLUMN_EXTRA0 = 12,
+    COLUMN_EXTRA1 = 13,
+    COLUMN_ORDINAL = 64, /* key frames only */
+    COLUMN_TOTAL = 65,
+};
 
 static uint64_t mask_of(unsigned bytes)
 {
@@ -95,6 +112,74 @@ static uint64_t reform(const struct field *field, uint64_t *values, size_t count
     return seen;
 }
 
+/* ---- a framework's own totals ------------------------------------------------- */
+
+/*
+ * What a framework says it holds in all (extra[0] allocated, extra[1] reserved)
+ * follows from what it said before on that device and from the event itself.
+ */
+struct totals {
+    uint64_t last[UINT8_MAX + 1]; /* by device */
+};
+
+/* True when the event carries a total; then *out is what to expect. */
+static bool predict(const struct totals *totals, const struct vs_event *event, unsigned which,
+                    uint64_t *out)
+{
+    uint64_t change = 0;
+    switch (event->kind) {
+    case VS_KIND_FW_ALLOC:
+        change = event->size;
+        break;
+    case VS_KIND_FW_FREE:
+        change = 0 - event->size;
+        break;
+    case VS_KIND_FW_OOM:
+        break;
+    default:
+        return false;
+    }
+    *out = totals->last[(uint8_t)event->device] + (which == 0 ? change : 0);
+    return true;
+}
+
+static void subtract_totals(const struct vs_sequenced_event *events, size_t count, unsigned which,
+                            uint64_t *rest)
+{
+    struct totals totals = {{0}};
+    for (size_t i = 0; i < count; i++) {
+        const struct vs_event *event = &events[i].event;
+        uint64_t expected = 0;
+        if (predict(&totals, event, which, &expected))
+            totals.last[(uint8_t)event->device] = event->extra[which];
+        rest[i] = vs_zigzag(event->extra[which] - expected);
+    }
+}
+
+/* The other way round, when all other columns are there. */
+static void add_totals(struct vs_sequenced_event *events, size_t count, unsigned which)
+{
+    struct totals totals = {{0}};
+    for (size_t i = 0; i < count; i++) {
+        struct vs_event *event = &events[i].event;
+        uint64_t expected = 0;
+        if (predict(&totals, event, which, &expected))
+            totals.last[(uint8_t)event->device] = event->extra[which] + expected;
+        event->extra[which] += expected;
+    }
+}
+
+static int put_extra(const struct vs_sequenced_event *events, size_t count,
+                     const struct field *field, uint64_t *values, struct vs_bytes *out)
+{
+    size_t plain = vs_column_cost(values, count);
+    subtract_totals(events, count, field->id - COLUMN_EXTRA0, values);
+    if (vs_column_cost(values, count) < plain)
+        return vs_column_put_totals(out, field->id, values, count);
+    gather(field, events, count, values);
+    return vs_column_put_natured(out, field->id, values, count, field->nature);
+}
+
 int vs_events_encode(const struct vs_sequenced_event *events, size_t count, struct vs_bytes *out)
 {
     uint64_t *values = malloc((count ? count : 1) * sizeof *values);
@@ -105,8 +190,12 @@ int vs_events_encode(const struct vs_sequenced_event *events, size_t count, stru
         uint64_t seen = gather(&fields[i], events, count, values);
         if (fields[i].form != FORM_PLAIN)
             seen = reform(&fields[i], values, count);
-        if (seen != 0)
-            error = vs_column_put(out, fields[i].id, values, count);
+        if (seen == 0)
+            continue;
+        if (fields[i].id == COLUMN_EXTRA0 || fields[i].id == COLUMN_EXTRA1)
+            error = put_extra(events, count, &fields[i], values, out);
+        else
+            error = vs_column_put_natured(out, fields[i].id, values, count, fields[i].nature);
     }
     free(values);
     return error;
@@ -200,52 +289,72 @@ static bool in_order(const struct vs_sequenced_event *events, size_t count, bool
     return true;
 }
 
-static int decode_column(const struct vs_column *column, struct vs_sequenced_event *events,
-                         size_t count, uint64_t *scratch, struct vs_keyframe_part *part)
+/* What is decoded, and what is still to do when all columns are read. */
+struct decoding {
+    struct vs_sequenced_event *events;
+    size_t count;
+    uint64_t *scratch;
+    struct vs_keyframe_part *part; /* NULL: not of a key frame */
+    bool rest[2];                  /* extra[i] holds what is left after the prediction */
+};
+
+static int decode_column(const struct vs_column *column, struct decoding *decoding)
 {
+    struct vs_keyframe_part *part = decoding->part;
+    uint64_t *scratch = decoding->scratch;
+    size_t count = decoding->count;
     const struct field *field = find_field(column->id);
     bool of_keyframe = column->id == COLUMN_ORDINAL || column->id == COLUMN_TOTAL;
     if (field == NULL && !(of_keyframe && part != NULL))
         return 0;
+    bool extra = column->id == COLUMN_EXTRA0 || column->id == COLUMN_EXTRA1;
+    if (column->coding == VS_CODING_TOTALS && !extra)
+        return -ENOTSUP;
     int error = vs_column_values(column, scratch, count);
     if (error != 0)
         return error;
+    if (extra)
+        decoding->rest[column->id - COLUMN_EXTRA0] = column->coding == VS_CODING_TOTALS;
     if (field == NULL) {
         *(column->id == COLUMN_ORDINAL ? &part->ordinal : &part->total) = count ? scratch[0] : 0;
         return 0;
     }
     if (!restore(field, scratch, count))
         return -EBADMSG;
-    scatter(field, scratch, count, events);
+    scatter(field, scratch, count, decoding->events);
     return 0;
 }
 
-static int decode(const uint8_t *payload, size_t bytes, struct vs_sequenced_event *events,
-                  size_t count, uint64_t *scratch, struct vs_keyframe_part *part)
+static int decode(const uint8_t *payload, size_t bytes, struct decoding *decoding)
 {
     const uint8_t *at = payload, *end = payload + bytes;
     struct vs_column column;
     int got;
-    fill_defaults(events, count);
+    fill_defaults(decoding->events, decoding->count);
     while ((got = vs_column_next(&at, end, &column)) > 0) {
-        int error = decode_column(&column, events, count, scratch, part);
+        int error = decode_column(&column, decoding);
         if (error != 0)
             return error;
     }
     if (got < 0)
         return got;
-    return in_order(events, count, part != NULL) ? 0 : -EBADMSG;
+    for (unsigned which = 0; which < 2; which++)
+        if (decoding->rest[which])
+            add_totals(decoding->events, decoding->count, which);
+    return in_order(decoding->events, decoding->count, decoding->part != NULL) ? 0 : -EBADMSG;
 }
 
 int vs_events_decode(const uint8_t *payload, size_t bytes, struct vs_sequenced_event *events,
                      size_t count, uint64_t *scratch)
 {
-    return decode(payload, bytes, events, count, scratch, NULL);
+    struct decoding decoding = {.events = events, .count = count, .scratch = scratch};
+    return decode(payload, bytes, &decoding);
 }
 
 int vs_keyframe_decode(const uint8_t *payload, size_t bytes, struct vs_sequenced_event *events,
                        size_t count, uint64_t *scratch, struct vs_keyframe_part *part)
 {
+    struct decoding decoding = {.events = events, .count = count, .scratch = scratch, .part = part};
     *part = (struct vs_keyframe_part){0};
-    return decode(payload, bytes, events, count, scratch, part);
+    return decode(payload, bytes, &decoding);
 }

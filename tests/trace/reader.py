@@ -63,23 +63,46 @@ def varints(data):
             value = shift = 0
 
 
+def decoded(coding, data):
+    numbers, out, rest = list(varints(data)), [], iter(data)
+    if coding == 5:
+        unit, count, *numbers = numbers
+        literals = itertools.accumulate(map(UNZIGZAG, numbers[:count]))
+        for back in numbers[count:]:
+            out.append(out[-back] if back else next(literals) * unit & M64)
+    elif coding in (6, 7):
+        count, unit, base = itertools.islice(varints(rest), 3)
+        leads, low = [next(rest) for _ in range(count)], int.from_bytes(bytes(rest), "little")
+        for lead in leads:
+            bits = max(lead // 2 - 1, 0)
+            value, low = (2 | lead & 1) << bits | low & (1 << bits) - 1 if lead > 3 else lead, low >> bits
+            out.append(value * unit + UNZIGZAG(base) & M64)
+    else:
+        out = [v for run, v in zip(numbers[::2], numbers[1::2]) for _ in range(run)] if coding in (3, 4) else numbers
+    deltas = map(UNZIGZAG, out) if coding in (2, 4) else out if coding == 7 else None
+    return [v & M64 for v in itertools.accumulate(deltas)] if deltas else out
+
+
 def columns(payload):
-    """{id: values or bytes} of a payload."""
+    """{id: values or bytes} of a payload; of columns in coding 8 under -id."""
     out, rest = {}, iter(payload)
     for ident in varints(rest):
         coding = next(rest)
         data = bytes(next(rest) for _ in range(next(varints(rest))))
-        values = data if coding == 0 else list(varints(data))
-        if coding in (3, 4):
-            values = [v for run, v in zip(values[::2], values[1::2]) for _ in range(run)]
-        if coding in (2, 4):
-            values = [v & M64 for v in itertools.accumulate(map(UNZIGZAG, values))]
-        out[ident] = values
+        nested = coding == 8
+        out[-ident if nested else ident] = data if coding == 0 else decoded(data[0] if nested else coding, data[nested:])
     return out
 
 
 def events_of(cols, count):
     rows = [cols.get(i, [0] * count) for i in range(1, 23)]
+    for ident in (i for i in (12, 13) if -i in cols):  # a framework's totals
+        rows[ident - 1], last = list(map(UNZIGZAG, cols[-ident])), {}
+        for i, (kind, size, device) in enumerate(zip(rows[4], rows[6], rows[20])):
+            if kind in (80, 81, 82):
+                change = (size, -size, 0)[kind - 80] * (ident == 12)
+                rows[ident - 1][i] = last[device] = last.get(device, 0) + change + rows[ident - 1][i]
+        rows[ident - 1] = [v & M64 for v in rows[ident - 1]]
     rows[13] = [v - 1 & M64 for v in rows[13]]  # free_bytes
     rows[15] = map(UNZIGZAG, rows[15])  # result
     rows[20] = [((v - 1 & 255) ^ 128) - 128 for v in rows[20]]  # device
