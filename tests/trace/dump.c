@@ -43,10 +43,24 @@ static void dump_module(const struct vs_module_def *module)
 
 static void dump_stack(const struct vs_stack_def *stack)
 {
-    printf("stack %u", stack->id);
+    printf("stack %u %u", stack->id, stack->generation);
     for (uint32_t i = 0; i < stack->frame_count; i++)
         printf(" %" PRIu64, stack->frames[i]);
     putchar('\n');
+}
+
+/* Of the addresses that the shapes speak of. */
+static void dump_symbols(const struct vs_reader *reader)
+{
+    for (uint32_t module = 0; module < 2; module++)
+        for (uint64_t address = 0; address < IDS_SHOWN; address++) {
+            const struct vs_symbol_def *symbol = vs_reader_symbol(reader, module, address);
+            if (symbol != NULL && symbol->count == 0)
+                printf("symbol %u %" PRIu64 " 0 0  \n", module, address);
+            for (uint32_t i = 0; symbol != NULL && i < symbol->count; i++)
+                printf("symbol %u %" PRIu64 " %u %u %s %s\n", module, address, i,
+                       symbol->frames[i].line, symbol->frames[i].function, symbol->frames[i].file);
+        }
 }
 
 static void dump_definitions(struct vs_reader *reader)
@@ -63,6 +77,12 @@ static void dump_definitions(struct vs_reader *reader)
     for (uint32_t id = 0; id < IDS_SHOWN; id++)
         if (vs_reader_stack(reader, id) != NULL)
             dump_stack(vs_reader_stack(reader, id));
+    for (uint32_t id = 0; id < IDS_SHOWN; id++) {
+        const struct vs_code_def *code = vs_reader_code(reader, id);
+        if (code != NULL)
+            printf("code %u %u %s %s\n", id, code->first_line, code->name, code->file);
+    }
+    dump_symbols(reader);
 }
 
 static void dump_devices_and_facts(struct vs_reader *reader)

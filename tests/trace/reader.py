@@ -11,8 +11,10 @@ import xxhash
 import zstandard
 
 M64, UNZIGZAG = (1 << 64) - 1, lambda v: v >> 1 ^ -(v & 1)
-EVENTS, STRINGS, THREADS, MODULES, DEVICES, STACKS, META, KEYFRAME, ROOM, END = 0x8001, 2, 3, 4, 5, 6, 7, 8, 14, 15
-SHAPES = {STRINGS: (1, 1), THREADS: (1, 1), MODULES: (5, 2), DEVICES: (3, 4), STACKS: (1, 0), META: (0, 2)}
+EVENTS, STRINGS, THREADS, MODULES, DEVICES, STACKS, META, KEYFRAME = 0x8001, 2, 3, 4, 5, 6, 7, 8
+CODES, SYMBOLS, ROOM, END = 9, 10, 14, 15
+SHAPES = {STRINGS: (1, 1), THREADS: (1, 1), MODULES: (5, 2), DEVICES: (3, 4), STACKS: (2, 0), CODES: (2, 2),
+          SYMBOLS: (5, 2), META: (0, 2)}
 
 
 def sealed(block):
@@ -149,6 +151,9 @@ def main(path):
             for row in rows_of(c["kind"], cols, c["count"]):
                 if c["kind"] == META:
                     facts.setdefault(row[0].decode(), {}).update(json.loads(row[1]))
+                elif c["kind"] == SYMBOLS:
+                    names = defs[SYMBOLS].setdefault((row[1], row[2]), [])
+                    names[:] = names[:row[3]] + [row]
                 else:
                     defs[c["kind"]][row[0]] = row
     whole = [i for i, f in sorted(frames.items()) if i >= min(owner, default=0) and len(f) == f[0][0]]
@@ -159,9 +164,10 @@ def main(path):
         print("event", *event)
     text, lines = bytes.decode, {
         STRINGS: lambda r: ("string", r[0], text(r[1])), THREADS: lambda r: ("thread", r[0], text(r[1])),
-        MODULES: lambda r: ("module", *r[:5], r[5].hex(), text(r[6])), STACKS: lambda r: ("stack", r[0], *r[1]),
+        MODULES: lambda r: ("module", *r[:5], r[5].hex(), text(r[6])), STACKS: lambda r: ("stack", r[0], r[1], *r[2]),
+        CODES: lambda r: ("code", *r[:2], text(r[2]), text(r[3])), SYMBOLS: lambda r: ("symbol", *r[1:5], text(r[5]), text(r[6])),
         DEVICES: lambda r: ("device", *r[:3], r[3].hex(), r[4].hex(), text(r[5]), text(r[6]))}
-    for kind, row in ((k, defs[k][i]) for k in lines for i in sorted(defs[k])):
+    for kind, row in ((k, r) for k in lines for i in sorted(defs[k]) for r in (defs[k][i] if k == SYMBOLS else [defs[k][i]])):
         print(*lines[kind](row))
     for name in sorted(facts):
         print("meta", name, json.dumps(facts[name], separators=(",", ":"), ensure_ascii=False))

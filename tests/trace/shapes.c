@@ -206,9 +206,40 @@ static uint64_t put_places(struct image *image, uint64_t offset)
     offset = put_table(image, offset, &table);
     vs_table_init(&table, VS_CHUNK_STACKS);
     for (uint64_t id = 1; id < 5; id++) {
-        struct vs_table_row stack = {.numbers = {id}, .words = frames, .word_count = id};
+        struct vs_table_row stack = {.numbers = {id, id / 2}, .words = frames, .word_count = id};
         check(vs_table_add(&table, &stack));
     }
+    return put_table(image, offset, &table);
+}
+
+/* One function of an address: place 0 begins a list. */
+static void add_symbol(struct vs_table *table, uint64_t address, uint64_t place, uint64_t line,
+                       const char *function)
+{
+    static const char file[] = "c10/cuda/CUDACachingAllocator.cpp";
+    struct vs_table_row row = {
+        .numbers = {table->rows, 1, address, place, line},
+        .texts = {{function, strlen(function)}, {file, line == 0 ? 0 : strlen(file)}}};
+    check(vs_table_add(table, &row));
+}
+
+static uint64_t put_functions(struct image *image, uint64_t offset)
+{
+    struct vs_table table;
+    vs_table_init(&table, VS_CHUNK_CODES);
+    for (uint64_t id = 1; id < 4; id++) {
+        struct vs_table_row code = {.numbers = {id % 3, 10 * id},
+                                    .texts = {{"Mödel.forward", 5 + id}, {"/home/u/a.py", 12}}};
+        check(vs_table_add(&table, &code));
+    }
+    offset = put_table(image, offset, &table);
+    vs_table_init(&table, VS_CHUNK_SYMBOLS);
+    add_symbol(&table, 0x1000, 0, 5, "replaced");
+    add_symbol(&table, 0x1000, 1, 6, "replaced");
+    add_symbol(&table, 0x2000, 0, 0, "");
+    add_symbol(&table, 0x1000, 0, 77, "std::min<int>(int, int)");
+    add_symbol(&table, 0x1000, 1, 0, "allocate");
+    add_symbol(&table, 0x1000, 2, 99, "");
     return put_table(image, offset, &table);
 }
 
@@ -238,7 +269,8 @@ static uint64_t put_facts(struct image *image, uint64_t offset)
 
 static uint64_t put_definitions(struct image *image, uint64_t offset)
 {
-    return put_facts(image, put_places(image, put_names(image, offset)));
+    offset = put_functions(image, put_places(image, put_names(image, offset)));
+    return put_facts(image, offset);
 }
 
 /* ---- shapes ------------------------------------------------------------------------- */
@@ -362,7 +394,7 @@ enum { SLOT_BYTES = 16384, SLOTS = 3, SLOT_EVENTS = 300, KEYFRAME_AT = 100 };
 static void put_slot(struct image *image, uint64_t slots_offset, uint64_t slot)
 {
     uint64_t at = slots_offset + slot % SLOTS * SLOT_BYTES, first = slot * SLOT_EVENTS;
-    at = put_places(image, put_names(image, at));
+    at = put_functions(image, put_places(image, put_names(image, at)));
     at = put_events(image, at, first, KEYFRAME_AT);
     put_keyframe(image, &at, first + KEYFRAME_AT);
     at = put_events(image, at, first + KEYFRAME_AT, (slot == 3 ? 50 : SMALL));
