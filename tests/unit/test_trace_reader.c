@@ -111,6 +111,18 @@ Test(reader, definitions_and_facts)
     cr_assert_eq(vs_reader_module(reader, 1)->build_id_bytes, 4);
     cr_assert_eq(vs_reader_stack(reader, 4)->frame_count, 4);
     cr_assert_eq(vs_reader_stack(reader, 4)->frames[3], 1ULL << 63);
+    cr_assert_eq(vs_reader_stack(reader, 4)->generation, 2);
+    cr_assert_null(vs_reader_stack(reader, 5));
+    cr_assert_eq(vs_reader_stack_count(reader), 4);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_eq(vs_reader_stack_id(reader, i), i + 1);
+    cr_assert_str_eq(vs_reader_code(reader, 1)->name, "Mödel");
+    cr_assert_eq(vs_reader_code(reader, 2)->first_line, 20);
+    cr_assert_null(vs_reader_code(reader, 3));
+    cr_assert_eq(vs_reader_symbol(reader, 1, 0x1000)->count, 3);
+    cr_assert_str_eq(vs_reader_symbol(reader, 1, 0x1000)->frames[1].function, "allocate");
+    cr_assert_eq(vs_reader_symbol(reader, 1, 0x2000)->count, 0);
+    cr_assert_null(vs_reader_symbol(reader, 1, 0x3000));
     cr_assert_eq(vs_reader_device_count(reader), 1);
     cr_assert_eq(vs_reader_device(reader, 0)->total_bytes, 80ULL << 30);
     cr_assert_str_eq(vs_reader_device(reader, 0)->pci_id, "0000:01:00.0");
