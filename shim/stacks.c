@@ -89,8 +89,9 @@ static inline void mix_native(struct mixer streams[2], const uint64_t *words, un
 
 static inline void mix_python_frame(struct mixer *mixer, const struct python_frame *frame)
 {
-    mix(mixer, frame->code ^ ((uint64_t)frame->entry << 63),
-        (uint64_t)frame->version << 32 | (uint32_t)frame->offset);
+    uint64_t place; /* version and offset side by side, in one load */
+    memcpy(&place, &frame->version, sizeof(place));
+    mix(mixer, frame->code ^ ((uint64_t)frame->entry << 63), place);
 }
 
 static inline void mix_python(struct mixer streams[2], const struct python_frame *frames,
