@@ -5,21 +5,33 @@
 #include <string.h>
 
 #include "commands.h"
+#include "dump_stacks.h"
 #include "replay/format_size.h"
 #include "trace_argument.h"
 
 static const char help[] =
-    "usage: vramscope dump [--json] TRACE\n"
+    "usage: vramscope dump [--json] [--stacks] TRACE\n"
     "\n"
     "Prints every event, one a line: sequence, time since the first one, thread,\n"
     "device, kind, outermost call, address, size, result. With --json one JSON object\n"
     "a line with every field that is not zero; names instead of ids.\n"
     "\n"
+    "  --stacks   below each event where it came from, the innermost frame first:\n"
+    "             py: FUNCTION (FILE:LINE)         a Python frame\n"
+    "             FUNCTION (MODULE) [FILE:LINE]    a native one; MODULE+0xADDRESS when its\n"
+    "                                              name is not known\n"
+    "             -- TEXT                          what is missing here\n"
+    "             With --json an event has the id of its stack, and before the first\n"
+    "             event of a stack comes {\"stack\":ID,\"frames\":[…]}: kind (python, native,\n"
+    "             note), function, file, line, module, address in it, inlined; text.\n"
+    "\n"
     "Exit status: 0 done, 1 the trace could not be read, or not all of it.\n";
 
 struct dump {
     const struct vs_reader *reader;
+    struct dump_stacks *stacks; /* NULL: not asked for */
     bool json;
+    bool want_stacks;
     uint64_t first_time_ns;
     bool started;
 };
@@ -157,28 +169,42 @@ static void print_json(const struct dump *dump, const struct vs_sequenced_event 
     json_decref(object);
 }
 
+static int print_event(const struct dump *dump, const struct vs_sequenced_event *event)
+{
+    int error = 0;
+    if (dump->stacks != NULL && dump->json)
+        error = dump_stacks_json(dump->stacks, event->event.stack);
+    if (dump->json)
+        print_json(dump, event);
+    else
+        print_line(dump, event);
+    if (dump->stacks != NULL && !dump->json)
+        error = dump_stacks_text(dump->stacks, event->event.stack);
+    return error;
+}
+
 static int print_events(struct dump *dump, struct vs_reader *reader)
 {
     struct vs_sequenced_event event;
-    int got;
-    while ((got = vs_reader_next(reader, &event)) == 1 && !ferror(stdout)) {
+    int got, error = dump->want_stacks ? dump_stacks_new(reader, &dump->stacks) : 0;
+    while (error == 0 && (got = vs_reader_next(reader, &event)) != 0 && !ferror(stdout)) {
+        if (got < 0)
+            return got;
         if (!dump->started)
             dump->first_time_ns = event.event.time_ns;
         dump->started = true;
-        if (dump->json)
-            print_json(dump, &event);
-        else
-            print_line(dump, &event);
+        error = print_event(dump, &event);
     }
-    return got < 0 ? got : 0;
+    return error;
 }
 
 int cmd_dump(int argc, char **argv)
 {
     struct dump dump = {0};
     const char *path;
-    const struct option_rule rules[] = {{"--json", &dump.json, NULL}};
-    int status = parse_arguments(argc, argv, help, rules, 1, &path);
+    const struct option_rule rules[] = {{"--json", &dump.json, NULL},
+                                        {"--stacks", &dump.want_stacks, NULL}};
+    int status = parse_arguments(argc, argv, help, rules, 2, &path);
     if (status >= 0)
         return status;
     struct vs_reader *reader = NULL;
@@ -192,6 +218,7 @@ int cmd_dump(int argc, char **argv)
     status = finish_output(CMD_DONE);
     if (status == CMD_DONE && tell_damage(path, vs_reader_status(reader), result))
         status = CMD_FAILED;
+    dump_stacks_free(dump.stacks);
     vs_reader_close(reader);
     return status;
 }

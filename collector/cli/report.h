@@ -5,7 +5,19 @@
 
 #include <stdio.h>
 
+#include "replay/places.h"
 #include "replay/summary.h"
+
+struct report_options {
+    bool json;
+    bool full;     /* every frame, no folding */
+    bool by_given; /* JSON: add the groups */
+    enum vs_group_by by;
+    int64_t min_bytes; /* places below it, at the peak and at the end, are summed up */
+    size_t top;        /* places listed; 0: as many as fit the page, all in JSON */
+    int device;        /* -1: all */
+    struct vs_window window;
+};
 
 /* Another trace of the same folder, listed beside the one reported. */
 struct report_other {
@@ -21,9 +33,32 @@ struct report_others {
     size_t count;
 };
 
-void report_print(FILE *out, const struct vs_summary *summary, const struct report_others *others);
+struct report {
+    const struct vs_summary *summary;
+    const struct vs_places *places;
+    const struct report_options *options;
+    const struct report_others *others; /* may be NULL */
+};
+
+void report_print(FILE *out, const struct report *report);
 /* New reference; NULL without memory. The fields are those of "vramscope-report/1". */
-json_t *report_json(const struct vs_summary *summary, const struct report_others *others);
+json_t *report_json(const struct report *report);
+
+/* report_options.c: returns -1 to go on, else the exit status. `*path`: the trace or folder. */
+int report_parse(int argc, char **argv, struct report_options *options, const char **path);
+
+/* report_folder.c: the traces of a folder, the one to report first. */
+struct report_folder {
+    char **paths;
+    size_t path_count, path_room;
+    struct report_others traces;
+    bool all_read;
+};
+/* False with a line on stderr when there is nothing to report. Release it in any case. */
+bool report_open_folder(const char *path, struct report_folder *folder);
+void report_release_folder(struct report_folder *folder);
+
+/* ---- names ------------------------------------------------------------------------- */
 
 /* Name of an owner for people: "PyTorch" for its allocator's library. */
 const char *report_owner_title(const struct vs_summary *summary, uint16_t owner);
@@ -32,6 +67,7 @@ const char *report_framework_name(const struct vs_summary *summary,
                                   const struct vs_device_state *device);
 const char *report_layer_name(unsigned layer);
 const char *report_implicit_name(unsigned which);
+const char *report_group_name(enum vs_group_by by);
 /* Events at which the framework's totals and ours differed and no loss explains it. */
 uint64_t report_mismatches(const struct vs_summary *summary, const struct vs_device_state *device);
 /* Error name of a result, by the call's prefix; into `buffer` when it has no name. */
@@ -40,5 +76,10 @@ const char *report_error_name(const struct vs_summary *summary, uint16_t label, 
 /* Time in the shim and waiting for room; false when the trace does not say. */
 bool report_overhead(const struct vs_summary *summary, uint64_t *spent_ns, uint64_t *waited_ns,
                      double *percent);
+/* Whether the options leave out what is on this device; -1 is no device. */
+bool report_hides_device(const struct report *report, int device);
+bool report_lists_oom(const struct report *report, const struct vs_oom *oom);
+/* Whether --min-bytes leaves it out of the lists. */
+bool report_is_small(const struct report *report, const struct vs_site_stats *stats);
 
 #endif

@@ -91,7 +91,7 @@ struct stack {
     XXH128_hash_t frames, group;
     uint32_t id;
     uint32_t lowest; /* id of those with the same frames */
-    bool known;      /* it has frames */
+    bool known;      /* it has a frame to be named after */
 };
 
 struct making {
@@ -160,12 +160,13 @@ static void hash_group(struct making *making, struct stack *stack, const struct 
     static const unsigned with[] = {[VS_BY_LINE] = WITH_ALL,
                                     [VS_BY_FUNCTION] = WITH_FILE | WITH_FUNCTION,
                                     [VS_BY_MODULE] = 0};
-    if (making->places->by == VS_BY_STACK) {
-        stack->group = stack->frames;
+    long named = vs_places_frame(frames, count);
+    stack->known = named >= 0;
+    stack->group = stack->frames;
+    if (named < 0 || making->places->by == VS_BY_STACK)
         return;
-    }
     XXH3_128bits_reset(making->hash);
-    add_frame(making->hash, &frames[vs_places_frame(frames, count)], with[making->places->by]);
+    add_frame(making->hash, &frames[named], with[making->places->by]);
     stack->group = XXH3_128bits_digest(making->hash);
 }
 
@@ -221,7 +222,6 @@ static int hash_stack(struct making *making, struct stack *stack)
         result = note_unnamed(making, &frames[i]);
         note_program(making->places, &frames[i]);
     }
-    stack->known = true;
     stack->frames = XXH3_128bits_digest(making->hash);
     hash_group(making, stack, frames, (size_t)count);
     return result;

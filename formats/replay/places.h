@@ -24,7 +24,7 @@ struct vs_place {
     uint32_t site;   /* the lowest of its sites: says kind, layer, device, owner and call */
     uint32_t group;  /* index */
     uint64_t number; /* the lowest stack id with these frames; without a stack above all ids */
-    bool has_stack;
+    bool has_stack;  /* frames are known */
     struct vs_site_stats stats; /* of all its sites */
 };
 

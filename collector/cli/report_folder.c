@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which trace of a folder is reported: a failed one before the others, then the highest peak. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "trace_argument.h"
+
+static bool add_path(struct report_folder *folder, const char *path, const char *name)
+{
+    if (folder->path_count == folder->path_room) {
+        size_t room = folder->path_room == 0 ? 16 : folder->path_room * 2;
+        char **paths = realloc(folder->paths, room * sizeof(*paths));
+        if (paths == NULL)
+            return false;
+        folder->paths = paths;
+        folder->path_room = room;
+    }
+    size_t length = strlen(path);
+    const char *slash = length > 0 && path[length - 1] == '/' ? "" : "/";
+    if (asprintf(&folder->paths[folder->path_count], "%s%s%s", path, slash, name) < 0)
+        return false;
+    folder->path_count++;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_trace_name(const char *name)
+{
+    size_t length = strlen(name), suffix = strlen(VS_TRACE_SUFFIX);
+    return length > suffix && strcmp(name + length - suffix, VS_TRACE_SUFFIX) == 0;
+}
+
+static int list_traces(const char *path, struct report_folder *folder)
+{
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        return -errno;
+    int result = 0;
+    const struct dirent *entry;
+    while (result == 0 && (entry = readdir(directory)) != NULL)
+        if (is_trace_name(entry->d_name) && !add_path(folder, path, entry->d_name))
+            result = -ENOMEM;
+    closedir(directory);
+    if (folder->path_count > 1)
+        qsort(folder->paths, folder->path_count, sizeof(*folder->paths), by_name);
+    return result;
+}
+
+static struct report_other describe(const char *path, const struct vs_summary *summary)
+{
+    struct report_other other = {.path = path, .ended = summary->ended, .rank = -1};
+    const json_t *rank = json_object_get(summary->process, "rank");
+    if (json_is_integer(rank))
+        other.rank = json_integer_value(rank);
+    other.ended_badly = vs_summary_ended_badly(summary) || vs_summary_fatal_oom(summary) != NULL;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++) {
+        const struct vs_device_state *device = summary->state->devices[i];
+        if (device == NULL)
+            continue;
+        int64_t peak = device->layers[vs_device_top_layer(device)].peak_bytes;
+        if (peak > other.peak_bytes)
+            other.peak_bytes = peak;
+    }
+    return other;
+}
+
+static bool matters_more(const struct report_other *a, const struct report_other *b)
+{
+    if (a->ended_badly != b->ended_badly)
+        return a->ended_badly;
+    return a->peak_bytes > b->peak_bytes;
+}
+
+static bool describe_all(struct report_folder *folder)
+{
+    struct report_others *traces = &folder->traces;
+    traces->items = calloc(folder->path_count + 1, sizeof(*traces->items));
+    if (traces->items == NULL)
+        return false;
+    for (size_t i = 0; i < folder->path_count; i++) {
+        struct vs_summary *summary = load_trace(folder->paths[i], NULL, NULL);
+        if (summary == NULL) {
+            folder->all_read = false;
+            continue;
+        }
+        traces->items[traces->count++] = describe(folder->paths[i], summary);
+        vs_summary_free(summary);
+    }
+    for (size_t i = 1; i < traces->count; i++) {
+        if (!matters_more(&traces->items[i], &traces->items[0]))
+            continue;
+        struct report_other first = traces->items[i];
+        memmove(&traces->items[1], &traces->items[0], i * sizeof(first));
+        traces->items[0] = first;
+    }
+    return traces->count > 0;
+}
+
+bool report_open_folder(const char *path, struct report_folder *folder)
+{
+    *folder = (struct report_folder){.all_read = true};
+    int result = list_traces(path, folder);
+    if (result != 0)
+        fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
+    else if (folder->path_count == 0)
+        fprintf(stderr, "vramscope: %s: no " VS_TRACE_SUFFIX " file in this folder\n", path);
+    else
+        return describe_all(folder);
+    return false;
+}
+
+void report_release_folder(struct report_folder *folder)
+{
+    for (size_t i = 0; i < folder->path_count; i++)
+        free(folder->paths[i]);
+    free(folder->paths);
+    free(folder->traces.items);
+}

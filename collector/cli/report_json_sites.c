@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * "sites" of the report: every place with its frames, and "groups" of them. What
+ * --top and --min-bytes leave out is summed up in one entry per device and layer;
+ * what the rest of the report refers to is never left out.
+ */
+#include <stdlib.h>
+
+#include "report_json.h"
+
+static const char *kind_name(uint8_t kind)
+{
+    return kind == VS_SITE_CALL               ? "call"
+           : kind == VS_SITE_BEFORE_RECORDING ? "before_recording"
+                                              : "uncertain";
+}
+
+json_t *report_json_stack(const struct report *report, uint32_t site)
+{
+    const struct vs_place *place = vs_places_of(report->places, site);
+    return place == NULL ? json_null() : json_count(place->number);
+}
+
+/* ---- frames ------------------------------------------------------------------------------- */
+
+static json_t *frame_json(const struct vs_frame *frame)
+{
+    bool native = frame->kind == VS_FRAME_NATIVE;
+    json_t *object = json_object();
+    json_set(object, "kind", json_string(native ? "native" : "python"));
+    json_set(object, "function", json_text(frame->function));
+    json_set(object, "file", json_text(frame->file));
+    json_set(object, "line", json_integer_if(frame->line != 0, frame->line));
+    json_set(object, "module", json_text(frame->module));
+    if (native)
+        json_set(object, "address", json_count(frame->address));
+    if (frame->inlined)
+        json_set(object, "inlined", json_true());
+    return object;
+}
+
+/* Frames, innermost first; remarks on what is missing are "notes" beside them. */
+static void add_frames(const struct report *report, const struct vs_place *place, json_t *object)
+{
+    const struct vs_frame *frames = NULL;
+    long count = vs_places_frames(report->places, place, &frames);
+    json_t *list = json_array(), *notes = json_array();
+    for (long i = 0; i < count; i++) {
+        if (frames[i].kind == VS_FRAME_NOTE)
+            json_array_append_new(notes, json_text(frames[i].function));
+        else
+            json_array_append_new(list, frame_json(&frames[i]));
+    }
+    json_set(object, "frames", list);
+    if (json_array_size(notes) != 0)
+        json_set(object, "notes", notes);
+    else
+        json_decref(notes);
+}
+
+/* ---- one entry ------------------------------------------------------------------------------ */
+
+static void add_stats(json_t *object, const struct vs_site_stats *stats)
+{
+    json_set(object, "allocs", json_count(stats->allocs));
+    json_set(object, "frees", json_count(stats->frees));
+    json_set(object, "failed", json_count(stats->failed));
+    json_set(object, "bytes", json_count(stats->bytes));
+    json_set_bytes(object, "peak_bytes", stats->peak_bytes);
+    json_set_bytes(object, "peak_count", stats->peak_count);
+    json_set_bytes(object, "end_bytes", stats->live_bytes);
+    json_set_bytes(object, "end_count", stats->live_count);
+}
+
+static json_t *place_json(const struct report *report, const struct vs_place *place)
+{
+    const struct vs_summary *summary = report->summary;
+    const struct vs_site *site = vs_places_site(report->places, place);
+    bool call = site->kind == VS_SITE_CALL;
+    json_t *object = json_object();
+    json_set(object, "stack", json_count(place->number));
+    json_set(object, "kind", json_string(kind_name(site->kind)));
+    json_set(object, "layer", json_string(report_layer_name(site->layer)));
+    json_set(object, "device", json_integer_if(site->device >= 0, site->device));
+    json_set(object, "owner",
+             call ? json_text(vs_state_owner_name(summary->state, site->owner)) : json_null());
+    json_set(object, "api", call ? json_text(label_text(summary, site->label)) : json_null());
+    json_set(object, "segment", json_boolean(site->segment));
+    add_stats(object, &place->stats);
+    add_frames(report, place, object);
+    return object;
+}
+
+/* ---- which places are listed -------------------------------------------------------------- */
+
+static void refer(const struct report *report, bool *referred, uint32_t site)
+{
+    const struct vs_place *place = vs_places_of(report->places, site);
+    if (place != NULL)
+        referred[place - report->places->items] = true;
+}
+
+static void note_references(const struct report *report, bool *referred)
+{
+    const struct vs_summary *summary = report->summary;
+    for (size_t i = 0; i < summary->ooms.count; i++)
+        if (report_lists_oom(report, &summary->ooms.items[i]))
+            refer(report, referred, summary->ooms.items[i].site);
+    for (size_t i = 0; i < summary->failures.count; i++)
+        refer(report, referred, summary->failures.items[i].site);
+    for (size_t i = 0; i < VS_OBJECT_KINDS; i++)
+        refer(report, referred, summary->objects.kinds[i].site);
+    for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++)
+        if (summary->state->devices[i] != NULL)
+            refer(report, referred, summary->state->devices[i]->context_site);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct vs_place *left = *(const struct vs_place *const *)a,
+                          *right = *(const struct vs_place *const *)b;
+    if (left->stats.peak_bytes != right->stats.peak_bytes)
+        return left->stats.peak_bytes < right->stats.peak_bytes ? 1 : -1;
+    return (left->site > right->site) - (left->site < right->site);
+}
+
+/* The places of one layer of one device, the largest at the peak first. */
+static size_t rank(const struct report *report, int device, unsigned layer,
+                   const struct vs_place **ranked)
+{
+    const struct vs_places *places = report->places;
+    size_t count = 0;
+    for (size_t i = 0; i < places->count; i++) {
+        const struct vs_site *site = vs_places_site(places, &places->items[i]);
+        if (site->device == device && site->layer == layer)
+            ranked[count++] = &places->items[i];
+    }
+    if (count > 1)
+        qsort(ranked, count, sizeof(*ranked), by_rank);
+    return count;
+}
+
+/* ---- what is left out --------------------------------------------------------------------- */
+
+static void add_rest(struct vs_site_stats *sum, const struct vs_site_stats *part)
+{
+    sum->allocs += part->allocs;
+    sum->frees += part->frees;
+    sum->failed += part->failed;
+    sum->bytes += part->bytes;
+    sum->peak_bytes += part->peak_bytes;
+    sum->peak_count += part->peak_count;
+    sum->live_bytes += part->live_bytes;
+    sum->live_count += part->live_count;
+}
+
+static json_t *rest_json(int device, unsigned layer, size_t count, const struct vs_site_stats *sum)
+{
+    static const char *const none[] = {"stack", "owner", "api", "segment"};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        json_set(object, none[i], json_null());
+    json_set(object, "kind", json_string("rest"));
+    json_set(object, "sites", json_count(count));
+    json_set(object, "layer", json_string(report_layer_name(layer)));
+    json_set(object, "device", json_integer_if(device >= 0, device));
+    add_stats(object, sum);
+    json_set(object, "frames", json_array());
+    return object;
+}
+
+/* Marks what is listed of one layer of one device; the rest is one entry. */
+static void choose(const struct report *report, int device, unsigned layer, bool *listed,
+                   const struct vs_place **ranked, json_t *rests)
+{
+    struct vs_site_stats rest = {0};
+    size_t count = rank(report, device, layer, ranked), left_out = 0, top = report->options->top;
+    for (size_t i = 0; i < count; i++) {
+        bool *is_listed = &listed[ranked[i] - report->places->items];
+        if ((top == 0 || i < top) && !report_is_small(report, &ranked[i]->stats))
+            *is_listed = true;
+        if (*is_listed)
+            continue;
+        add_rest(&rest, &ranked[i]->stats);
+        left_out++;
+    }
+    if (left_out != 0)
+        json_array_append_new(rests, rest_json(device, layer, left_out, &rest));
+}
+
+/* Chooses for every layer of every device that has places. */
+static void choose_all(const struct report *report, bool *listed, const struct vs_place **ranked,
+                       json_t *rests)
+{
+    const struct vs_places *places = report->places;
+    bool present[VS_DEVICE_SLOTS][VS_LAYERS] = {{false}};
+    for (size_t i = 0; i < places->count; i++) {
+        const struct vs_site *site = vs_places_site(places, &places->items[i]);
+        present[site->device + DEVICE_OFFSET][site->layer] = true;
+    }
+    for (int slot = 0; slot < VS_DEVICE_SLOTS; slot++)
+        for (unsigned layer = 0; layer < VS_LAYERS; layer++)
+            if (present[slot][layer] && !report_hides_device(report, slot - DEVICE_OFFSET))
+                choose(report, slot - DEVICE_OFFSET, layer, listed, ranked, rests);
+}
+
+json_t *report_json_sites(const struct report *report)
+{
+    const struct vs_places *places = report->places;
+    bool *listed = calloc(places->count + 1, sizeof(*listed));
+    const struct vs_place **ranked = calloc(places->count + 1, sizeof(*ranked));
+    json_t *list = json_array(), *rests = json_array();
+    if (listed != NULL && ranked != NULL) {
+        note_references(report, listed);
+        choose_all(report, listed, ranked, rests);
+        for (size_t i = 0; i < places->count; i++)
+            if (listed[i])
+                json_array_append_new(list, place_json(report, &places->items[i]));
+        json_array_extend(list, rests);
+    }
+    json_decref(rests);
+    free(listed);
+    free(ranked);
+    return list;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static void add_meaning(const struct report *report, const struct vs_group *group, json_t *object)
+{
+    const struct vs_place *place = &report->places->items[group->place];
+    const struct vs_frame *frames = NULL, nothing = {.kind = VS_FRAME_NOTE};
+    long count = place->has_stack ? vs_places_frames(report->places, place, &frames) : 0;
+    long named = count > 0 ? vs_places_frame(frames, (size_t)count) : -1;
+    const struct vs_frame *frame = named >= 0 ? &frames[named] : &nothing;
+    enum vs_group_by by = report->options->by;
+    bool line = by == VS_BY_LINE || by == VS_BY_STACK;
+    bool file = by != VS_BY_MODULE || frame->kind == VS_FRAME_PYTHON;
+    json_set(object, "function", by == VS_BY_MODULE ? json_null() : json_text(frame->function));
+    json_set(object, "file", file ? json_text(frame->file) : json_null());
+    json_set(object, "line", json_integer_if(line && frame->line != 0, frame->line));
+    json_set(object, "module", json_text(frame->module));
+}
+
+static json_t *group_json(const struct report *report, const struct vs_group *group)
+{
+    const struct vs_site *site =
+        vs_places_site(report->places, &report->places->items[group->place]);
+    json_t *object = json_object();
+    json_set(object, "by", json_string(report_group_name(report->options->by)));
+    json_set(object, "kind", json_string(kind_name(site->kind)));
+    json_set(object, "layer", json_string(report_layer_name(site->layer)));
+    json_set(object, "device", json_integer_if(site->device >= 0, site->device));
+    json_set(object, "segment", json_boolean(site->segment));
+    add_meaning(report, group, object);
+    add_stats(object, &group->stats);
+    json_set(object, "stacks", json_array());
+    return object;
+}
+
+json_t *report_json_groups(const struct report *report)
+{
+    const struct vs_places *places = report->places;
+    json_t *list = json_array();
+    json_t **by_group = calloc(places->group_count + 1, sizeof(*by_group));
+    for (size_t i = 0; by_group != NULL && i < places->count; i++) {
+        const struct vs_place *place = &places->items[i];
+        if (report_hides_device(report, vs_places_site(places, place)->device))
+            continue;
+        json_t **group = &by_group[place->group];
+        if (*group == NULL) {
+            *group = group_json(report, &places->groups[place->group]);
+            json_array_append_new(list, *group);
+        }
+        json_array_append_new(json_object_get(*group, "stacks"), json_count(place->number));
+    }
+    free(by_group);
+    return list;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that failed for want of memory: what was asked for, why there was none, by whom. */
+#include "report_page.h"
+
+enum { LAST_OOMS = 5 };
+
+static const char *outcome(const struct vs_oom *oom)
+{
+    return oom->repaired  ? "repaired by a retry"
+           : oom->handled ? "the program went on"
+                          : "not survived";
+}
+
+static void print_oom(const struct page *page, const struct report *report,
+                      const struct vs_oom *oom)
+{
+    const struct vs_summary *summary = report->summary;
+    char where[32] = "";
+    if (oom->device >= 0)
+        snprintf(where, sizeof(where), " on GPU %d", oom->device);
+    fprintf(page->out, "  %-9s %s of %s%s, %s: %s\n", when(summary, oom->time_ns).text,
+            report_call_title(summary, oom->label), size_text((int64_t)oom->requested).text, where,
+            outcome(oom), vs_oom_class_name(oom->class));
+    page_wrap(page, 12, oom->why);
+    struct page_text by = report_by(report, oom->site);
+    if (by.text[0] == 0)
+        return;
+    fprintf(page->out, "            by %s\n", by.text);
+    report_print_stack(page, report, 16, vs_places_of(report->places, oom->site));
+}
+
+void report_print_ooms(const struct page *page, const struct report *report)
+{
+    const struct vs_ooms *ooms = &report->summary->ooms;
+    size_t count = 0, passed = 0;
+    for (size_t i = 0; i < ooms->count; i++)
+        count += report_lists_oom(report, &ooms->items[i]);
+    if (count == 0)
+        return;
+    report_heading(page, "Out of memory");
+    size_t omitted = count > LAST_OOMS ? count - LAST_OOMS : 0;
+    if (omitted != 0)
+        fprintf(page->out, "  %zu earlier ones (--json has them)\n", omitted);
+    for (size_t i = 0; i < ooms->count; i++)
+        if (report_lists_oom(report, &ooms->items[i]) && passed++ >= omitted)
+            print_oom(page, report, &ooms->items[i]);
+}

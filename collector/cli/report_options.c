@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of vramscope report. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "commands.h"
+#include "report.h"
+#include "trace_argument.h"
+
+static const char help[] =
+    "usage: vramscope report [OPTION …] TRACE|DIR\n"
+    "\n"
+    "How much at the peak, whose, when, how it ended and what was lost, on one page.\n"
+    "A folder: the trace that ended in a failure, else the one with the highest peak; the\n"
+    "others are listed. docs/numbers.md says what each figure means and how exact it is.\n"
+    "\n"
+    "  --by line|function|module|stack\n"
+    "                     what memory is summed up by: the innermost line of the program's own\n"
+    "                     code (the default), its function, its file or module, or each stack\n"
+    "  --full             every frame; without it runs of library frames are one line\n"
+    "  --top N            how many places are listed (the page: 8, --json: all)\n"
+    "  --min-bytes SIZE   lists no place that held less, at the peak and at the end (K, M, G)\n"
+    "  --device N         this device only\n"
+    "  --from T, --to T   a window: the peak within it, and what is live at its end. Seconds\n"
+    "                     since the beginning, before the end with \"-\"; or with ns, us, ms\n"
+    "  --json             everything, for a program: schema vramscope-report/1\n"
+    "\n"
+    "What is not listed is summed up in one line, so that the sums stay those of the device.\n"
+    "\n"
+    "Exit status: 0 done, 1 the trace could not be read, or not all of it, 2 usage.\n";
+
+static bool wrong(const char *option, const char *takes, const char *text)
+{
+    fprintf(stderr, "vramscope report: %s takes %s, not '%s'\n", option, takes, text);
+    return false;
+}
+
+static bool parse_by(const char *text, struct report_options *options)
+{
+    for (enum vs_group_by by = VS_BY_LINE; by <= VS_BY_STACK; by++) {
+        if (strcmp(text, report_group_name(by)) != 0)
+            continue;
+        options->by = by;
+        options->by_given = true;
+        return true;
+    }
+    return wrong("--by", "line, function, module or stack", text);
+}
+
+static bool parse_size(const char *text, int64_t *bytes)
+{
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    char *end;
+    double value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        size_t length = strlen(units[i]);
+        const char *rest = end + length;
+        double scaled = ldexp(value, (int)(10 * i));
+        if (end == text || strncasecmp(end, units[i], length) != 0 ||
+            (rest[0] != 0 && strcasecmp(rest, "B") != 0 && strcasecmp(rest, "iB") != 0) ||
+            !(scaled >= 0 && scaled < 9e18))
+            continue;
+        *bytes = (int64_t)scaled;
+        return true;
+    }
+    return wrong("--min-bytes", "a size such as 64K, 20M or 1.5G", text);
+}
+
+static bool parse_time(const char *option, const char *text, bool *given, int64_t *time_ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
+    char *end;
+    double value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        double ns = value * units[i].ns;
+        if (end == text || strcmp(end, units[i].name) != 0 || !(ns > -9e18 && ns < 9e18))
+            continue;
+        *given = true;
+        *time_ns = (int64_t)ns;
+        return true;
+    }
+    return wrong(option, "a time such as 12.5, 300ms or -2 (before the end)", text);
+}
+
+static bool parse_count(const char *option, const char *text, long least, long most, long *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtol(text, &end, 10);
+    if (end != text && *end == 0 && errno == 0 && *value >= least && *value <= most)
+        return true;
+    return wrong(option, "a number", text);
+}
+
+struct texts {
+    const char *by, *min_bytes, *device, *from, *to, *top;
+};
+
+static bool take(const struct texts *texts, struct report_options *options)
+{
+    struct vs_window *window = &options->window;
+    long device = -1, top = 0;
+    bool fine = (texts->by == NULL || parse_by(texts->by, options)) &&
+                (texts->min_bytes == NULL || parse_size(texts->min_bytes, &options->min_bytes)) &&
+                (texts->device == NULL ||
+                 parse_count("--device", texts->device, 0, INT8_MAX, &device)) &&
+                (texts->top == NULL || parse_count("--top", texts->top, 1, INT_MAX, &top)) &&
+                (texts->from == NULL ||
+                 parse_time("--from", texts->from, &window->has_from, &window->from_ns)) &&
+                (texts->to == NULL ||
+                 parse_time("--to", texts->to, &window->has_to, &window->to_ns));
+    options->device = (int)device;
+    options->top = (size_t)top;
+    return fine;
+}
+
+int report_parse(int argc, char **argv, struct report_options *options, const char **path)
+{
+    struct texts texts = {0};
+    const struct option_rule rules[] = {
+        {"--json", &options->json, NULL},    {"--full", &options->full, NULL},
+        {"--by", NULL, &texts.by},           {"--min-bytes", NULL, &texts.min_bytes},
+        {"--device", NULL, &texts.device},   {"--from", NULL, &texts.from},
+        {"--to", NULL, &texts.to},           {"--top", NULL, &texts.top},
+    };
+    int status =
+        parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), path);
+    if (status >= 0)
+        return status;
+    return take(&texts, options) ? -1 : CMD_USAGE;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sections of the report for people, one file each, and the words they
+ * share. A section prints its own heading, and nothing when it has nothing to say.
+ */
+#ifndef VS_CLI_REPORT_PAGE_H
+#define VS_CLI_REPORT_PAGE_H
+
+#include <string.h>
+
+#include "page.h"
+#include "replay/format_size.h"
+#include "report.h"
+
+enum { DEVICE_OFFSET = 128 };
+
+/* report_head.c: the program, the answer, how it ended, what was lost. */
+void report_print_head(const struct page *page, const struct report *report);
+/* report_ooms.c: requests that failed for want of memory. */
+void report_print_ooms(const struct page *page, const struct report *report);
+/* report_devices.c: each device's peak and end, and its bands at the peak. */
+void report_print_devices(const struct page *page, const struct report *report);
+/* report_sites.c: which places of the program hold the memory. */
+void report_print_sites(const struct page *page, const struct report *report);
+/* The heaviest group with a stack at the peak of a device's layer, or NULL. */
+const struct vs_group *report_heaviest(const struct report *report, int device,
+                                       enum vs_layer layer);
+/* report_calls.c: calls that failed, objects, time in calls. */
+void report_print_failures(const struct page *page, const struct report *report);
+void report_print_objects(const struct page *page, const struct report *report);
+void report_print_calls(const struct page *page, const struct report *report);
+/* report_recording.c: the host, the folder's other traces, and the recording itself. */
+void report_print_host(const struct page *page, const struct report *report);
+void report_print_others(const struct page *page, const struct report *report);
+void report_print_recording(const struct page *page, const struct report *report);
+
+/* ---- stacks (report_stacks.c) ------------------------------------------------------- */
+
+/* Frames of a place and which of them names it; count 0 without a stack. */
+struct report_stack {
+    const struct vs_frame *frames; /* valid until the next stack is asked for */
+    long count, named;
+};
+struct report_stack report_stack_of(const struct report *report, const struct vs_place *place);
+/* "train.py:42 in step", as far as `by` goes; without a stack what was called by whom. */
+void report_place_title(const struct report *report, const struct vs_place *place,
+                        enum vs_group_by by, char *out, size_t room);
+/*
+ * The stack of a place, a frame a line, unless --full folded: the program's own
+ * frames, and runs of others as one line. Nothing when it says no more than the
+ * place's title.
+ */
+void report_print_stack(const struct page *page, const struct report *report, int indent,
+                        const struct vs_place *place);
+/* "train.py:42 in step", what a site is named after; "" without a stack. */
+struct page_text report_by(const struct report *report, uint32_t site);
+
+/* ---- words ------------------------------------------------------------------------------ */
+
+static inline struct vs_size_text size_text(int64_t bytes)
+{
+    return vs_format_size(bytes);
+}
+
+static inline struct vs_size_text when(const struct vs_summary *summary, uint64_t time_ns)
+{
+    return vs_format_time(vs_summary_at(summary, time_ns));
+}
+
+static inline const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* "1 call", "2 calls". */
+static inline const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* What the figures of the last moment are as of: the end, the cut, or the window's end. */
+static inline const char *last_moment(const struct vs_summary *summary)
+{
+    return summary->windowed ? "window" : summary->complete ? "end" : "cut";
+}
+
+static inline bool is_device_used(const struct vs_device_state *device)
+{
+    return device != NULL && (device->measured || device->context_seen || device->framework_seen ||
+                              device->layers[VS_LAYER_DRIVER].peak_bytes != 0);
+}
+
+void report_heading(const struct page *page, const char *text);
+/* A call by its name; the framework's own report is no call that people know. */
+const char *report_call_title(const struct vs_summary *summary, uint16_t label);
+
+#endif

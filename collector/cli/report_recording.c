@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bottom of the page: the host, the folder's other traces, the recording itself. */
+#include "report_page.h"
+
+void report_print_host(const struct page *page, const struct report *report)
+{
+    const struct vs_state *state = report->summary->state;
+    if (state->host_pinned == 0 && state->host_rss < 0)
+        return;
+    report_heading(page, "Host");
+    fprintf(page->out, "  %s pinned at the end",
+            state->host_pinned == 0 ? "nothing" : size_text(state->host_pinned).text);
+    if (state->host_rss >= 0)
+        fprintf(page->out, "; resident %s", size_text(state->host_rss).text);
+    if (state->cgroup_limit >= 0)
+        fprintf(page->out, "; the container's limit %s", size_text(state->cgroup_limit).text);
+    fputc('\n', page->out);
+}
+
+void report_print_others(const struct page *page, const struct report *report)
+{
+    const struct report_others *others = report->others;
+    if (others == NULL || others->count == 0)
+        return;
+    report_heading(page, "Other traces in this folder");
+    for (size_t i = 0; i < others->count; i++) {
+        char rank[32] = "";
+        if (others->items[i].rank >= 0)
+            snprintf(rank, sizeof(rank), "rank %" JSON_INTEGER_FORMAT, others->items[i].rank);
+        fprintf(page->out, "  %-10s peak %10s  ended: %-8s %s\n", rank,
+                size_text(others->items[i].peak_bytes).text, others->items[i].ended,
+                page_fit(others->items[i].path, 50).text);
+    }
+}
+
+/* ---- the recording ----------------------------------------------------------------------- */
+
+static uint64_t count_of(const json_t *object, const char *field)
+{
+    json_int_t value = json_integer_value(json_object_get(object, field));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void print_warnings(const struct page *page, const struct vs_summary *summary)
+{
+    const json_t *warnings = json_object_get(summary->hooks, "warnings");
+    for (size_t i = 0; i < json_array_size(warnings); i++) {
+        const char *warning = json_string_value(json_array_get(warnings, i));
+        if (warning != NULL)
+            fprintf(page->out, "  hooks: %s\n", warning);
+    }
+}
+
+/* What is missing from the stacks; nothing when nothing is. */
+static void print_stack_health(const struct page *page, const struct report *report)
+{
+    const json_t *hooks = report->summary->hooks;
+    const char *python = json_string_value(json_object_get(hooks, "python"));
+    const char *state = json_string_value(json_object_get(hooks, "python_state"));
+    const char *method = json_string_value(json_object_get(hooks, "native_method"));
+    uint64_t lost = count_of(hooks, "stacks_lost"), stopped = count_of(hooks, "native_stopped");
+    if (state != NULL && strcmp(state, "unsupported") == 0)
+        fprintf(page->out, "  stacks: Python %s is not known: no Python frames\n",
+                python != NULL ? python : "of this version");
+    if (lost != 0)
+        fprintf(page->out, "  stacks: %s event%s without: no room in the ring\n",
+                page_count(lost).text, plural(lost));
+    if (stopped != 0)
+        fprintf(page->out,
+                "  stacks: %s could not be followed to the thread's start (found by %s)\n",
+                page_count(stopped).text, method != NULL ? method : "an unknown method");
+}
+
+static void print_unnamed(const struct page *page, const struct report *report)
+{
+    uint64_t unnamed = report->places->unnamed;
+    if (unnamed != 0)
+        fprintf(page->out, "  %s address%s without names: vramscope symbolize %s\n",
+                page_count(unnamed).text, unnamed == 1 ? "" : "es",
+                vs_reader_path(report->summary->reader));
+}
+
+static void print_size(const struct page *page, const struct vs_summary *summary)
+{
+    const struct vs_counts *counts = &summary->state->counts;
+    fprintf(page->out, "  %s event%s (%s driver, %s runtime, %s framework)",
+            page_count(counts->events).text, plural(counts->events),
+            page_count(counts->driver_events).text, page_count(counts->runtime_events).text,
+            page_count(counts->framework_events).text);
+    if (summary->windowed) {
+        fprintf(page->out, " up to the window's end, of %s\n",
+                page_count(summary->status.events).text);
+        return;
+    }
+    fprintf(page->out, " in %s", size_text((int64_t)summary->status.file_bytes).text);
+    if (counts->events != 0)
+        fprintf(page->out, ", %.1f bytes each",
+                (double)summary->status.file_bytes / (double)counts->events);
+    fputc('\n', page->out);
+}
+
+static void print_cost(const struct page *page, const struct vs_summary *summary)
+{
+    uint64_t spent, waited;
+    double percent;
+    if (!report_overhead(summary, &spent, &waited, &percent)) {
+        fputs("  what tracing cost this run was not measured\n", page->out);
+        return;
+    }
+    char waiting[48] = "no waiting";
+    if (waited != 0)
+        snprintf(waiting, sizeof(waiting), "%s waiting", vs_format_time(waited).text);
+    fprintf(page->out, "  tracing cost this run %s%.2f %% of its time: %s in events, %s\n",
+            percent < 0.01 ? "less than " : "", percent < 0.01 ? 0.01 : percent,
+            vs_format_time(spent).text, waiting);
+}
+
+void report_print_recording(const struct page *page, const struct report *report)
+{
+    report_heading(page, "This trace");
+    print_warnings(page, report->summary);
+    print_stack_health(page, report);
+    print_size(page, report->summary);
+    print_cost(page, report->summary);
+    print_unnamed(page, report);
+}
