@@ -190,6 +190,69 @@ static json_t *warning_texts(uint32_t bits)
     return list;
 }
 
+static const char *native_method_name(uint32_t method)
+{
+    switch (method) {
+    case VS_NATIVE_TABLES:
+        return "tables";
+    case VS_NATIVE_FRAME_POINTERS:
+        return "frame pointers";
+    case VS_NATIVE_OFF:
+    default:
+        return "off";
+    }
+}
+
+static const char *python_state_name(uint32_t state)
+{
+    switch (state) {
+    case VS_PYTHON_READY:
+        return "ready";
+    case VS_PYTHON_UNSUPPORTED:
+        return "unsupported";
+    case VS_PYTHON_FINALIZED:
+        return "finalized";
+    case VS_PYTHON_NONE:
+    default:
+        return "none";
+    }
+}
+
+/* A version as Python writes it, from PY_VERSION_HEX: "3.11.7", "3.15.0a2". */
+static void python_version_text(uint32_t version, char *out, size_t out_bytes)
+{
+    static const char levels[16] = {[0xa] = 'a', [0xb] = 'b', [0xc] = 'c'};
+    char level = levels[version >> 4 & 15];
+    int used = snprintf(out, out_bytes, "%u.%u.%u", version >> 24, version >> 16 & 255,
+                        version >> 8 & 255);
+    if (level == 'c')
+        snprintf(out + used, out_bytes - (size_t)used, "rc%u", version & 15);
+    else if (level != 0)
+        snprintf(out + used, out_bytes - (size_t)used, "%c%u", level, version & 15);
+}
+
+/* How stacks were taken, and what went wrong with it. */
+static void add_stacks(json_t *hooks, struct vs_ring_header *header)
+{
+    uint32_t state = atomic_load(&header->python_state);
+    uint32_t version = atomic_load(&header->python_version);
+    char text[32], unsupported[64];
+    set_text(hooks, "native_method", native_method_name(atomic_load(&header->native_method)));
+    set_text(hooks, "python_state", python_state_name(state));
+    if (version != 0 && state == VS_PYTHON_UNSUPPORTED) {
+        snprintf(unsupported, sizeof unsupported, "unsupported %u.%u", version >> 24,
+                 version >> 16 & 255);
+        set_text(hooks, "python", unsupported);
+    } else if (version != 0) {
+        python_version_text(version, text, sizeof text);
+        set_text(hooks, "python", text);
+    }
+    set_count(hooks, "stacks_sent", atomic_load(&header->stacks_sent));
+    set_count(hooks, "stacks_inline", atomic_load(&header->stacks_inline));
+    set_count(hooks, "stacks_lost", atomic_load(&header->stacks_lost));
+    set_count(hooks, "native_stopped", atomic_load(&header->native_stopped));
+}
+
 json_t *process_hooks_json(struct vs_ring_header *header, const struct hooks_figures *figures)
 {
     json_t *hooks = json_object();
@@ -207,6 +270,7 @@ json_t *process_hooks_json(struct vs_ring_header *header, const struct hooks_fig
     json_object_set_new(hooks, "static_runtime",
                         json_boolean(atomic_load(&header->static_runtimes) != 0));
     json_object_set_new(hooks, "warnings", warning_texts(atomic_load(&header->hook_warnings)));
+    add_stacks(hooks, header);
     set_count(hooks, "recorded", figures->recorded);
     set_count(hooks, "bad_records", figures->bad_records);
     set_count(hooks, "lost", figures->lost);
