@@ -101,28 +101,29 @@ bool elf_object_open_map(struct elf_object *object, const struct link_map *map)
     return open_dynamic(object);
 }
 
-/* A defined function (or one whose type nobody told) that others may bind to, by its default
+/* A definition (of this type, or of one that nobody told) that others may bind to, by its default
  * version. */
-static bool usable(const struct elf_object *object, uint32_t index)
+static bool usable(const struct elf_object *object, uint32_t index, unsigned wanted_type)
 {
     const ElfW(Sym) *symbol = &object->symbols[index];
     unsigned type = ELF64_ST_TYPE(symbol->st_info);
     unsigned binding = ELF64_ST_BIND(symbol->st_info);
     return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
-           (type == STT_FUNC || type == STT_NOTYPE) &&
+           (type == wanted_type || type == STT_NOTYPE) &&
            (binding == STB_GLOBAL || binding == STB_WEAK) &&
            (object->symbol_versions == NULL ||
             (object->symbol_versions[index] & VERSION_HIDDEN) == 0);
 }
 
-static bool named(const struct elf_object *object, uint32_t index, const char *name)
+static bool named(const struct elf_object *object, uint32_t index, const char *name, unsigned type)
 {
     return text_compare(object->strings + object->symbols[index].st_name, name) == 0 &&
-           usable(object, index);
+           usable(object, index, type);
 }
 
 /* Table: buckets, first symbol, Bloom words, shift | Bloom filter | buckets | chains. */
-static uint32_t find_gnu(const struct elf_object *object, const char *name, uint32_t hash)
+static uint32_t find_gnu(const struct elf_object *object, const char *name, uint32_t hash,
+                         unsigned type)
 {
     const uint32_t *table = object->gnu_hash;
     uint32_t bucket_count = table[0];
@@ -145,7 +146,7 @@ static uint32_t find_gnu(const struct elf_object *object, const char *name, uint
     }
     for (;; index++) {
         uint32_t link = chains[index - first_symbol];
-        if ((link | 1U) == (hash | 1U) && named(object, index, name)) {
+        if ((link | 1U) == (hash | 1U) && named(object, index, name, type)) {
             return index;
         }
         if ((link & 1U) != 0) {
@@ -154,7 +155,7 @@ static uint32_t find_gnu(const struct elf_object *object, const char *name, uint
     }
 }
 
-static uint32_t find_sysv(const struct elf_object *object, const char *name)
+static uint32_t find_sysv(const struct elf_object *object, const char *name, unsigned type)
 {
     uint32_t bucket_count = object->sysv_hash[0];
     const uint32_t *buckets = object->sysv_hash + 2;
@@ -164,7 +165,7 @@ static uint32_t find_sysv(const struct elf_object *object, const char *name)
     }
     for (uint32_t index = buckets[sysv_hash(name) % bucket_count]; index != 0;
          index = chains[index]) {
-        if (named(object, index, name)) {
+        if (named(object, index, name, type)) {
             return index;
         }
     }
@@ -194,15 +195,26 @@ static const char *version_name(const struct elf_object *object, uint32_t index)
     }
 }
 
+static uint32_t find(const struct elf_object *object, const char *name, uint32_t hash,
+                     unsigned type)
+{
+    if (object->gnu_hash != NULL) {
+        return find_gnu(object, name, hash, type);
+    }
+    return object->sysv_hash != NULL ? find_sysv(object, name, type) : 0;
+}
+
+uintptr_t elf_object_find_data(const struct elf_object *object, const char *name,
+                               uint32_t gnu_hash)
+{
+    uint32_t index = find(object, name, gnu_hash, STT_OBJECT);
+    return index != 0 ? object->base + object->symbols[index].st_value : 0;
+}
+
 uintptr_t elf_object_find(const struct elf_object *object, const char *name, uint32_t gnu_hash,
                           const char **version)
 {
-    uint32_t index = 0;
-    if (object->gnu_hash != NULL) {
-        index = find_gnu(object, name, gnu_hash);
-    } else if (object->sysv_hash != NULL) {
-        index = find_sysv(object, name);
-    }
+    uint32_t index = find(object, name, gnu_hash, STT_FUNC);
     if (index == 0) {
         return 0;
     }

@@ -37,6 +37,10 @@ bool elf_object_open_map(struct elf_object *object, const struct link_map *map);
 uintptr_t elf_object_find(const struct elf_object *object, const char *name, uint32_t gnu_hash,
                           const char **version);
 
+/* The same for a variable. */
+uintptr_t elf_object_find_data(const struct elf_object *object, const char *name,
+                               uint32_t gnu_hash);
+
 /* The first library it needs, by versioned reference or else by name, that begins with `prefix`. */
 const char *elf_object_needs(const struct elf_object *object, const char *prefix);
 

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Python frames of the calling thread, read where they lie: no GIL, no lock, no
+ * reference, no call into the interpreter but for the thread's own state. Only
+ * this thread writes its chain of frames, and it is here now.
+ *
+ * Whether the layout that belongs to the version is the one at hand is proved by
+ * the first frames met, each address tried before it is read; an interpreter
+ * that was built otherwise is left alone from then on.
+ */
+#include <errno.h>
+#include <link.h>
+
+#include "lifecycle.h"
+#include "python_parts.h"
+#include "shim.h"
+#include "sys.h"
+
+#define PROVED_FRAMES_MAX 32U
+#define OFFSET_MAX (1 << 28)
+#define LINE_MAX (1 << 28)
+#define ERA_STEP 0x9e3779b1U /* odd and large: version numbers begin anew with each interpreter */
+#define NO_SUCH_HOW 99       /* sigprocmask reads its set first, then refuses this */
+
+enum state {
+    STATE_NONE,  /* no interpreter, as far as is known */
+    STATE_FOUND, /* to be proved by the first frames */
+    STATE_READY,
+    STATE_UNSUPPORTED
+};
+
+static struct {
+    _Atomic uint32_t state; /* enum state */
+    uint32_t version;       /* as PY_VERSION_HEX */
+    struct python_layout layout;
+    struct python_symbols symbols;
+    _Atomic bool preparing;
+    _Atomic bool warned;
+    unsigned long long adds, subs; /* the loader's counters at the last look */
+} python;
+
+/* ---- one frame ------------------------------------------------------------------- */
+
+static inline uint64_t first_frame(uint64_t thread)
+{
+    uint64_t top = python_word(thread, python.layout.thread_top);
+    return python.layout.top_is_indirect && top != 0
+               ? python_word(top, python.layout.cframe_current)
+               : top;
+}
+
+static inline uint64_t code_of(uint64_t frame)
+{
+    return python_word(frame, python.layout.frame_code) & ~(uint64_t)python.layout.reference_tag;
+}
+
+/*
+ * Free-threaded builds from 3.14 on: the thread may run a copy of the bytecode.
+ * The array of copies is replaced when it grows, perhaps now: what was read from
+ * it counts only if it is still there afterwards.
+ */
+__attribute__((noinline)) static uint64_t bytecode_of_thread(uint64_t frame, uint64_t code)
+{
+    uint64_t place = code + python.layout.code_tlbc;
+    uint32_t index = python_half(frame, python.layout.frame_tlbc);
+    uint64_t array = __atomic_load_n((const uint64_t *)(uintptr_t)place, __ATOMIC_ACQUIRE);
+    if (index == 0 || array == 0 || index >= python_word(array, 0)) {
+        return code + python.layout.code_bytes;
+    }
+    uint64_t bytecode = python_word(array, sizeof(uint64_t) * (1 + index));
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n((const uint64_t *)(uintptr_t)place, __ATOMIC_RELAXED) == array ? bytecode
+                                                                                          : 0;
+}
+
+static inline int32_t offset_of(uint64_t frame, uint64_t code)
+{
+    const struct python_layout *layout = &python.layout;
+    if (layout->chain == PYTHON_CHAIN_OBJECTS) {
+        int32_t last = (int32_t)python_half(frame, layout->frame_ip);
+        return last < 0 ? -1 : last << layout->unit_shift;
+    }
+    uint64_t bytecode =
+        layout->frame_tlbc == 0 ? code + layout->code_bytes : bytecode_of_thread(frame, code);
+    int64_t offset = (int64_t)(python_word(frame, layout->frame_ip) - bytecode);
+    return offset >= 0 && offset < OFFSET_MAX ? (int32_t)offset : -1;
+}
+
+/* The static code object that runs behind a class call's __init__ (3.13 on): nobody's frame. */
+static bool is_constructor_shim(uint64_t code)
+{
+    uint64_t file = python_word(code, python.layout.code_file);
+    return python_half(code, python.layout.code_version) == 0 &&
+           file == python_word(code, python.layout.code_name) &&
+           file == python_word(code, python.layout.code_qualname);
+}
+
+/* ---- proof ------------------------------------------------------------------------ */
+
+static bool can_read(uint64_t address)
+{
+    return address != 0 && address % sizeof(uint64_t) == 0 &&
+           sys_call4(SYS_rt_sigprocmask, NO_SUCH_HOW, address, 0, sizeof(uint64_t)) != -EFAULT;
+}
+
+static bool is_object(uint64_t object, unsigned bytes, const void *type)
+{
+    return can_read(object) && can_read((object + bytes) & ~(uint64_t)7) &&
+           python_word(object, python.layout.object_type) == (uint64_t)(uintptr_t)type;
+}
+
+static int64_t bytes_size(uint64_t object)
+{
+    return is_object(object, python.layout.bytes_data, python.symbols.bytes_type)
+               ? (int64_t)python_word(object, python.layout.bytes_size)
+               : -1;
+}
+
+static int64_t bytecode_size(uint64_t code)
+{
+    const struct python_layout *layout = &python.layout;
+    return layout->chain == PYTHON_CHAIN_OBJECTS
+               ? bytes_size(python_word(code, layout->code_bytes))
+               : (int64_t)python_word(code, layout->bytes_size) * 2; /* counts units of two bytes */
+}
+
+static bool is_code(uint64_t code)
+{
+    const struct python_layout *layout = &python.layout;
+    if (!is_object(code, layout->code_bytes, python.symbols.code_type)) {
+        return false;
+    }
+    int64_t lines = bytes_size(python_word(code, layout->code_lines));
+    int32_t first_line = (int32_t)python_half(code, layout->code_first_line);
+    return lines >= 0 && lines < OFFSET_MAX && first_line >= 0 && first_line < LINE_MAX &&
+           is_object(python_word(code, layout->code_name), layout->text_compact,
+                     python.symbols.text_type) &&
+           (layout->code_qualname == 0 ||
+            is_object(python_word(code, layout->code_qualname), layout->text_compact,
+                      python.symbols.text_type));
+}
+
+static bool is_frame(uint64_t frame)
+{
+    const struct python_layout *layout = &python.layout;
+    unsigned last = layout->frame_ip > layout->frame_owner ? layout->frame_ip : layout->frame_owner;
+    return can_read(frame) && can_read((frame + last) & ~(uint64_t)7);
+}
+
+static bool runs_code(uint64_t frame)
+{
+    return python.layout.chain != PYTHON_CHAIN_SHIMMED ||
+           python_byte(frame, python.layout.frame_owner) < PYTHON_OWNER_NO_FRAME;
+}
+
+static uint64_t top_that_can_be_read(uint64_t thread, bool *sound)
+{
+    uint64_t place = thread + python.layout.thread_top;
+    *sound = can_read(thread) && can_read(place);
+    if (*sound && python.layout.top_is_indirect) {
+        uint64_t holder = python_word(place, 0);
+        *sound = holder == 0 || can_read(holder + python.layout.cframe_current);
+    }
+    return *sound ? first_frame(thread) : 0;
+}
+
+/* The state that the thread's frames speak for; FOUND when there are none to tell by. */
+static enum state proved_by(uint64_t thread)
+{
+    bool sound;
+    unsigned proved = 0;
+    uint64_t frame = top_that_can_be_read(thread, &sound);
+    for (unsigned i = 0; sound && frame != 0 && i < PROVED_FRAMES_MAX; i++) {
+        sound = is_frame(frame);
+        if (sound && runs_code(frame)) {
+            uint64_t code = code_of(frame);
+            sound = is_code(code) && offset_of(frame, code) < bytecode_size(code);
+            proved++;
+        }
+        frame = sound ? python_word(frame, python.layout.frame_previous) : 0;
+    }
+    if (!sound) {
+        return STATE_UNSUPPORTED;
+    }
+    return proved > 0 ? STATE_READY : STATE_FOUND;
+}
+
+/* False when nothing may be read. */
+static bool prove(uint64_t thread)
+{
+    uint32_t found = STATE_FOUND;
+    enum state proved = proved_by(thread);
+    if (proved == STATE_READY && python.layout.code_version == 0) {
+        python_code_watch_deaths(&python.layout, python.symbols.code_type);
+    }
+    atomic_compare_exchange_strong(&python.state, &found, proved);
+    return proved != STATE_UNSUPPORTED;
+}
+
+/* ---- walks -------------------------------------------------------------------------- */
+
+struct walk {
+    struct python_frame *frames;
+    unsigned max;
+    enum vs_stack_note note;
+};
+
+/* 3.8–3.11: every frame in the chain runs code, and many a chain lies in objects. */
+static unsigned walk_plain(uint64_t thread, struct walk *walk)
+{
+    const bool objects = python.layout.chain == PYTHON_CHAIN_OBJECTS;
+    unsigned count = 0;
+    uint64_t frame = first_frame(thread);
+    for (; frame != 0; frame = python_word(frame, python.layout.frame_previous)) {
+        if (count == walk->max) {
+            walk->note = VS_STACK_NOTE_PYTHON_CUT;
+            break;
+        }
+        uint64_t code = code_of(frame);
+        walk->frames[count++] = (struct python_frame){
+            .code = code,
+            .version = python_code_deaths(code),
+            .offset = offset_of(frame, code),
+            .entry = objects || python_byte(frame, python.layout.frame_entry) != 0,
+        };
+    }
+    return count;
+}
+
+/* Version numbers count within one interpreter, and begin anew after its end. */
+static bool versions_collide(uint64_t thread)
+{
+    return python_word(thread, python.layout.thread_interpreter) !=
+               (uint64_t)(uintptr_t)python.symbols.main_interpreter() ||
+           python_end_has_come();
+}
+
+/* 3.12 on. */
+static unsigned walk_shimmed(uint64_t thread, struct walk *walk)
+{
+    const uint32_t era = python_end_era() * ERA_STEP;
+    const bool by_content = versions_collide(thread);
+    unsigned count = 0;
+    uint64_t frame = first_frame(thread);
+    for (; frame != 0; frame = python_word(frame, python.layout.frame_previous)) {
+        if (python_byte(frame, python.layout.frame_owner) >= PYTHON_OWNER_NO_FRAME) {
+            if (count > 0) {
+                walk->frames[count - 1].entry = true;
+            }
+            continue;
+        }
+        if (count == walk->max) {
+            walk->note = VS_STACK_NOTE_PYTHON_CUT;
+            return count;
+        }
+        uint64_t code = code_of(frame);
+        uint32_t version = python_half(code, python.layout.code_version) + era;
+        if (__builtin_expect(version == era || by_content, 0)) {
+            if (is_constructor_shim(code)) {
+                continue;
+            }
+            version = python_code_content(&python.layout, code);
+        }
+        walk->frames[count++] = (struct python_frame){
+            .code = code, .version = version, .offset = offset_of(frame, code)};
+    }
+    if (count > 0) {
+        walk->frames[count - 1].entry = true;
+    }
+    return count;
+}
+
+static uint64_t this_thread(void)
+{
+    void *thread = NULL;
+    if (python.symbols.thread_attached != NULL) {
+        thread = python.symbols.thread_attached();
+    }
+    if (thread == NULL) {
+        thread = python.symbols.thread_of_gil_state();
+    }
+    return (uint64_t)(uintptr_t)thread;
+}
+
+/* For the report of a process that ends without another word. */
+static void publish(void)
+{
+    if (shim_recording()) {
+        atomic_store_explicit(&lifecycle_ring->python_state, python_state(), memory_order_relaxed);
+        atomic_store_explicit(&lifecycle_ring->python_version, python.version,
+                              memory_order_relaxed);
+    }
+}
+
+static unsigned walk_thread(uint64_t thread, struct walk *walk, uint32_t state)
+{
+    if (state == STATE_FOUND && !prove(thread)) {
+        walk->note = VS_STACK_NOTE_PYTHON_UNSUPPORTED;
+        publish();
+        return 0;
+    }
+    unsigned count = python.layout.chain == PYTHON_CHAIN_SHIMMED ? walk_shimmed(thread, walk)
+                                                                 : walk_plain(thread, walk);
+    if (count == 0) {
+        walk->note = VS_STACK_NOTE_PYTHON_NO_FRAME;
+    }
+    return count;
+}
+
+unsigned python_walk(struct python_frame *frames, unsigned max, enum vs_stack_note *note)
+{
+    struct walk walk = {.frames = frames, .max = max, .note = VS_STACK_NOTE_NONE};
+    unsigned count = 0;
+    /* Acquire: pairs with the release in python_prepare, which filled in the rest before. */
+    uint32_t state = atomic_load_explicit(&python.state, memory_order_acquire);
+    uint64_t thread = state != STATE_NONE ? this_thread() : 0;
+    if (thread != 0 && state == STATE_UNSUPPORTED) {
+        walk.note = VS_STACK_NOTE_PYTHON_UNSUPPORTED;
+    } else if (thread != 0) {
+        _Atomic int32_t *readers = python_end_enter();
+        if (readers != NULL) {
+            count = walk_thread(thread, &walk, state);
+            python_end_leave(readers);
+        } else {
+            walk.note = VS_STACK_NOTE_PYTHON_FINALIZING;
+        }
+    }
+    *note = walk.note;
+    return count;
+}
+
+/* ---- names ---------------------------------------------------------------------------- */
+
+/* Reads behind the caller's back are over when it sends: sending may wait for room. */
+__attribute__((noinline)) static uint32_t name_code(const struct python_frame *frame,
+                                                    _Atomic int32_t *readers)
+{
+    struct python_code_text text;
+    python_code_read(&python.layout, frame->code, &text);
+    python_end_leave(readers);
+    publish();
+    return python_code_send(frame->code, frame->version, &text);
+}
+
+static bool describe_frame(const struct python_frame *frame, uint64_t *word)
+{
+    _Atomic int32_t *readers = python_end_enter();
+    if (readers == NULL) {
+        return false;
+    }
+    if (python_word(frame->code, python.layout.object_type) !=
+        (uint64_t)(uintptr_t)python.symbols.code_type) {
+        python_end_leave(readers);
+        atomic_store(&python.state, STATE_UNSUPPORTED);
+        publish();
+        return false;
+    }
+    uint32_t line = python_line(&python.layout, frame->code, frame->offset);
+    uint32_t id = python_code_find(frame->code, frame->version);
+    if (id != 0) {
+        python_end_leave(readers);
+    } else {
+        id = name_code(frame, readers);
+    }
+    *word = vs_frame_interpreter(id, line, frame->entry);
+    return id != 0;
+}
+
+int python_describe(const struct python_frame *frames, unsigned count, uint64_t *words)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (!describe_frame(&frames[i], &words[i])) {
+            return -1;
+        }
+    }
+    return (int)count;
+}
+
+/* ---- which interpreter ------------------------------------------------------------------ */
+
+static int note_loads(struct dl_phdr_info *info, size_t size, void *context)
+{
+    bool *changed = context;
+    (void)size;
+    *changed = info->dlpi_adds != python.adds || info->dlpi_subs != python.subs;
+    python.adds = info->dlpi_adds;
+    python.subs = info->dlpi_subs;
+    return 1;
+}
+
+static enum state take(const struct python_symbols *symbols)
+{
+    python.symbols = *symbols;
+    python.version = python_symbols_version(symbols);
+    if (python_layout_choose(python.version, symbols->runtime, &python.layout) < 0) {
+        return STATE_UNSUPPORTED;
+    }
+    if (python.layout.chain != PYTHON_CHAIN_SHIMMED) {
+        python.symbols.thread_attached = NULL;
+    } else if (symbols->main_interpreter == NULL) {
+        return STATE_UNSUPPORTED;
+    }
+    return STATE_FOUND;
+}
+
+static void look_for_interpreter(void)
+{
+    struct python_symbols symbols;
+    bool changed = false;
+    dl_iterate_phdr(note_loads, &changed);
+    if (!changed) {
+        return;
+    }
+    bool found = python_symbols_find(&symbols);
+    bool is_known = atomic_load(&python.state) != STATE_NONE;
+    if (is_known && found && symbols.code_type == python.symbols.code_type) {
+        return;
+    }
+    atomic_store(&python.state, STATE_NONE); /* the one that was known has been unloaded */
+    if (found && python_code_prepare() == 0 && python_end_prepare(&symbols) == 0) {
+        /* Release: see python_walk. */
+        atomic_store_explicit(&python.state, take(&symbols), memory_order_release);
+    }
+}
+
+static void warn_once(void)
+{
+    if (atomic_load(&python.state) == STATE_UNSUPPORTED && !atomic_exchange(&python.warned, true)) {
+        shim_log(1, "Python %u.%u is not one whose frames can be read: native stacks only",
+                 python.version >> 24, python.version >> 16 & 0xffU);
+    }
+}
+
+void python_prepare(void)
+{
+    if (!shim_config.want_python || atomic_exchange(&python.preparing, true)) {
+        return;
+    }
+    look_for_interpreter();
+    uint32_t state = atomic_load(&python.state);
+    if (lifecycle_ring != NULL && (state == STATE_FOUND || state == STATE_READY)) {
+        python_end_watch();
+    }
+    warn_once();
+    publish();
+    atomic_store(&python.preparing, false);
+}
+
+bool python_is_missing(void)
+{
+    uint32_t state = atomic_load_explicit(&python.state, memory_order_relaxed);
+    bool is_silent = state == STATE_UNSUPPORTED && !atomic_load(&python.warned);
+    bool is_unwatched =
+        state != STATE_UNSUPPORTED && lifecycle_ring != NULL && !python_end_is_watched();
+    return shim_config.want_python && (state == STATE_NONE || is_silent || is_unwatched);
+}
+
+enum vs_python_state python_state(void)
+{
+    uint32_t state = atomic_load_explicit(&python.state, memory_order_relaxed);
+    if (state == STATE_NONE) {
+        return VS_PYTHON_NONE;
+    }
+    if (state == STATE_UNSUPPORTED) {
+        return VS_PYTHON_UNSUPPORTED;
+    }
+    return python_end_has_come() ? VS_PYTHON_FINALIZED : VS_PYTHON_READY;
+}
