@@ -26,7 +26,7 @@ static void print_oom(const struct page *page, const struct report *report,
     if (by.text[0] == 0)
         return;
     fprintf(page->out, "            by %s\n", by.text);
-    report_print_stack(page, report, 16, vs_places_of(report->places, oom->site));
+    report_print_stack(page, report, 16, vs_places_of(report->places, oom->site), true);
 }
 
 void report_print_ooms(const struct page *page, const struct report *report)

@@ -47,11 +47,11 @@ void report_place_title(const struct report *report, const struct vs_place *plac
                         enum vs_group_by by, char *out, size_t room);
 /*
  * The stack of a place, a frame a line, unless --full folded: the program's own
- * frames, and runs of others as one line. Nothing when it says no more than the
- * place's title.
+ * frames, and runs of others as one line. `titled`: the line that the place is
+ * named after stands above already.
  */
 void report_print_stack(const struct page *page, const struct report *report, int indent,
-                        const struct vs_place *place);
+                        const struct vs_place *place, bool titled);
 /* "train.py:42 in step", what a site is named after; "" without a stack. */
 struct page_text report_by(const struct report *report, uint32_t site);
 

@@ -133,6 +133,34 @@ static bool was_listed(const struct listing *before, size_t shown, const struct 
     return false;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Different stacks of a group that hold anything, besides its heaviest. */
+static size_t other_stacks(const struct report *report, const struct vs_group *group)
+{
+    const struct vs_places *places = report->places;
+    uint64_t *numbers = calloc(group->places + 1U, sizeof(*numbers));
+    size_t count = 0, others = 0;
+    if (numbers == NULL || !places->items[group->place].has_stack)
+        group = NULL;
+    for (size_t i = 0; group != NULL && i < places->count; i++) {
+        const struct vs_place *place = &places->items[i];
+        if (&places->groups[place->group] == group && place->number != places->items[group->place].number &&
+            (place->stats.peak_bytes != 0 || place->stats.live_bytes != 0))
+            numbers[count++] = place->number;
+    }
+    if (count > 1)
+        qsort(numbers, count, sizeof(*numbers), by_number);
+    for (size_t i = 0; i < count; i++)
+        others += i == 0 || numbers[i] != numbers[i - 1];
+    free(numbers);
+    return others;
+}
+
 static void print_group(const struct page *page, const struct report *report,
                         const struct vs_group *group, const struct listing *list, int64_t whole,
                         bool with_stack)
@@ -145,10 +173,11 @@ static void print_group(const struct page *page, const struct report *report,
     fprintf(page->out, "%s", page_plain(page));
     if (!with_stack)
         return;
-    report_print_stack(page, report, 6, place);
-    if (group->places > 1 && place->has_stack)
-        fprintf(page->out, "      and by %u other stack%s\n", group->places - 1,
-                plural(group->places - 1));
+    enum vs_group_by by = report->options->by;
+    report_print_stack(page, report, 6, place, by == VS_BY_LINE || by == VS_BY_STACK);
+    size_t others = other_stacks(report, group);
+    if (others != 0)
+        fprintf(page->out, "      and %zu other stack%s\n", others, plural(others));
 }
 
 static size_t rows_of(const struct report *report)
@@ -203,7 +232,15 @@ struct titles {
     const char *blocks;
 };
 
-/* What was held at the peak and, where anything is left, at the end. */
+static bool all_listed(const struct listing *list, const struct listing *before, size_t rows)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!was_listed(before, rows, list->groups[i]))
+            return false;
+    return true;
+}
+
+/* What was held at the peak and, where the column "at end" does not say it all, at the end. */
 static void print_both(const struct page *page, const struct report *report, int device,
                        enum vs_layer layer, const struct titles *titles)
 {
@@ -217,7 +254,8 @@ static void print_both(const struct page *page, const struct report *report, int
         print_columns(page, report, heading, false, titles->blocks);
         print_list(page, report, &peak, sum_of(&peak), NULL);
     }
-    if (end.count != 0) {
+    bool new_there = layer == VS_LAYER_FRAMEWORK || !all_listed(&end, &peak, rows_of(report));
+    if (end.count != 0 && new_there) {
         snprintf(heading, sizeof(heading), "%s: %s, %s", titles->end, size_text(sum_of(&end)).text,
                  by);
         print_columns(page, report, heading, true, titles->blocks);
@@ -237,7 +275,7 @@ static const char *moment_phrase(const struct vs_summary *summary)
 static void print_device_places(const struct page *page, const struct report *report,
                                 const struct vs_device_state *device)
 {
-    char peak[120], end[120];
+    char peak[160], end[160];
     const char *framework = report_framework_name(report->summary, device);
     const char *moment = moment_phrase(report->summary);
     struct titles titles = {peak, end, "count"};
@@ -250,7 +288,9 @@ static void print_device_places(const struct page *page, const struct report *re
         print_both(page, report, device->device, VS_LAYER_FRAMEWORK, &titles);
         titles.blocks = "count";
     }
-    const char *beside = device->framework_seen ? " beside it" : "";
+    char beside[96] = "";
+    if (device->framework_seen)
+        snprintf(beside, sizeof(beside), " beside %s", framework);
     snprintf(peak, sizeof(peak), "GPU %d, asked of the driver%s at the peak", device->device,
              beside);
     snprintf(end, sizeof(end), "GPU %d, still asked of the driver%s %s", device->device, beside,

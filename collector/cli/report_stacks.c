@@ -266,21 +266,28 @@ static bool is_shown(const struct report_stack *stack, long index)
            vs_frame_is_own(&stack->frames[index]);
 }
 
-/* How a thread or the interpreter starts is of no interest: native frames outside all others. */
-static long without_start(const struct report_stack *stack)
+/*
+ * Native frames of libraries inside all others are the way to the allocator,
+ * those outside of all others how a thread or the interpreter starts: every
+ * stack has them, and they say nothing.
+ */
+static bool is_common(const struct report_stack *stack, long index)
 {
-    long count = stack->count;
-    while (count > 0 && stack->frames[count - 1].kind == VS_FRAME_NATIVE &&
-           !is_shown(stack, count - 1))
-        count--;
-    return count;
+    return stack->frames[index].kind == VS_FRAME_NATIVE && !is_shown(stack, index);
 }
 
+/* `titled`: the line that the place is named after stands above already. */
 static void print_folded(const struct page *page, const struct report *report, int indent,
-                         const struct report_stack *stack)
+                         const struct report_stack *stack, bool titled)
 {
-    long count = without_start(stack), first = 0;
-    for (long i = 0; i < count; i++) {
+    long count = stack->count, first = 0;
+    while (count > 0 && is_common(stack, count - 1))
+        count--;
+    while (first < count && is_common(stack, first))
+        first++;
+    if (titled && first == stack->named)
+        first++;
+    for (long i = first; i < count; i++) {
         char title[NAME_ROOM];
         if (!is_shown(stack, i))
             continue;
@@ -318,11 +325,11 @@ static void print_frame(const struct page *page, int indent, const struct vs_fra
 }
 
 void report_print_stack(const struct page *page, const struct report *report, int indent,
-                        const struct vs_place *place)
+                        const struct vs_place *place, bool titled)
 {
     struct report_stack stack = report_stack_of(report, place);
-    if (stack.count > 1 && !report->options->full)
-        print_folded(page, report, indent, &stack);
+    if (!report->options->full)
+        print_folded(page, report, indent, &stack, titled);
     for (long i = 0; i < stack.count && report->options->full; i++)
         print_frame(page, indent, &stack.frames[i]);
 }

@@ -5,13 +5,19 @@
  *   meta NAME {JSON}                      facts about the process
  *   device N TOTAL NAME                   a device of TOTAL bytes
  *   thread N NAME
+ *   module PATH                           one more of that path: the next generation's
+ *   code N LINE NAME | FILE               a code object that begins at LINE
+ *   symbol PATH OFFSET NAME | FILE | LINE [; NAME | FILE | LINE …]   inlined calls first
+ *   stack N [generation=N] WORD …         frames, innermost first: py:CODE:LINE, entry:CODE:LINE
+ *                                         (the outermost of one call of the loop),
+ *                                         PATH+OFFSET (of the call), note:N
  *   KIND [field=value …]                  an event; KIND as in record.h ("alloc", "fw_free", …)
  *   flush                                 ends a chunk
  *   incomplete                            no END chunk
  *
  * Fields: t (ns; without it 1 ms after the last), dev, addr, size, stream, ctx, pool, handle,
- * x0, x1, free, dur, res, thread; call, label, text (names: defined when first used), module (a
- * path), flags (names joined by "+"); seq (of this record, for a later undo: its number is
+ * x0, x1, free, dur, res, thread, stack; call, label, text (names: defined when first used), module
+ * (a path), flags (names joined by "+"); seq (of this record, for a later undo: its number is
  * otherwise 64 and up in steps of 2). Numbers take K, M, G. "#" begins a comment.
  *
  * usage: mktrace SCRIPT OUT.vscope
@@ -24,8 +30,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "frame_word.h"
 #include "trace.h"
 
+enum { WORDS = 256, INLINED = 8 };
 enum { NAMES = 256, FIRST_SEQUENCE = 64, DEFAULT_THREAD = 7, CHUNK_EVENTS = 4096 };
 #define STEP_NS 1000000ULL
 #define START_NS 1000000000ULL
@@ -39,6 +47,7 @@ struct making {
     struct vs_writer *writer;
     struct names strings, modules;
     uint64_t sequence, time_ns;
+    uint32_t generation; /* of the module map */
     bool complete;
     unsigned line;
 };
@@ -90,16 +99,126 @@ static uint32_t string_id(struct making *making, const char *text)
     return id;
 }
 
+/* Modules lie one behind the other; what they say of themselves begins at 0. */
+static uint64_t module_start(uint32_t id)
+{
+    return (uint64_t)id << 32;
+}
+
+static void write_module(struct making *making, uint32_t id, const char *path)
+{
+    struct vs_module_def module = {.id = id,
+                                   .generation = making->generation,
+                                   .start = module_start(id),
+                                   .end = module_start(id) + 0x100000,
+                                   .load_bias = module_start(id),
+                                   .path = path};
+    check(making, vs_writer_module(making->writer, &module));
+}
+
 static uint32_t module_id(struct making *making, const char *path)
 {
     bool added;
     uint32_t id = name_id(making, &making->modules, path, &added);
-    struct vs_module_def module = {
-        .id = id, .start = (uint64_t)id << 32, .end = ((uint64_t)id << 32) + 4096, .path = path};
     if (added)
-        check(making, vs_writer_module(making->writer, &module));
+        write_module(making, id, path);
     return id;
 }
+
+/* ---- stacks ------------------------------------------------------------------------------ */
+
+/* The same object mapped again somewhere else, after another one had gone. */
+static void make_module(struct making *making, const char *path)
+{
+    making->generation++;
+    if (making->modules.count == NAMES)
+        die(making, "too many names at", path);
+    for (uint32_t i = 0; i < making->modules.count; i++) {
+        if (strcmp(making->modules.text[i], path) != 0)
+            continue;
+        free(making->modules.text[i]);
+        making->modules.text[i] = strdup("");
+    }
+    making->modules.text[making->modules.count] = strdup(path);
+    write_module(making, ++making->modules.count, path);
+}
+
+/* "NAME | FILE | LINE": cuts the fields apart, without the blanks around them. */
+static char *next_field(char **rest, const char *separator)
+{
+    char *field = strsep(rest, separator);
+    if (field == NULL)
+        return field;
+    field += strspn(field, " ");
+    size_t length = strlen(field);
+    while (length > 0 && field[length - 1] == ' ')
+        field[--length] = 0;
+    return field;
+}
+
+static void make_code(struct making *making, char *rest)
+{
+    const char *id = strsep(&rest, " "), *line = strsep(&rest, " ");
+    const char *name = next_field(&rest, "|"), *file = next_field(&rest, "|");
+    if (file == NULL)
+        die(making, "not a code object:", id);
+    struct vs_code_def code = {.id = (uint32_t)number(making, id),
+                               .first_line = (uint32_t)number(making, line),
+                               .name = name,
+                               .file = file};
+    check(making, vs_writer_code(making->writer, &code));
+}
+
+static void make_symbol(struct making *making, char *rest)
+{
+    struct vs_symbol_frame frames[INLINED] = {{0}};
+    const char *path = strsep(&rest, " "), *address = strsep(&rest, " ");
+    if (address == NULL)
+        die(making, "not a symbol:", path);
+    struct vs_symbol_def symbol = {
+        .module = module_id(making, path), .address = number(making, address), .frames = frames};
+    for (char *part; symbol.count < INLINED && (part = strsep(&rest, ";")) != NULL;) {
+        struct vs_symbol_frame *frame = &frames[symbol.count++];
+        frame->function = next_field(&part, "|");
+        frame->file = next_field(&part, "|");
+        const char *line = next_field(&part, "|");
+        frame->file = frame->file == NULL ? "" : frame->file;
+        frame->line = line == NULL ? 0 : (uint32_t)number(making, line);
+    }
+    check(making, vs_writer_symbol(making->writer, &symbol));
+}
+
+static uint64_t word_of(struct making *making, char *text)
+{
+    unsigned code, line;
+    if (sscanf(text, "py:%u:%u", &code, &line) == 2)
+        return vs_frame_interpreter(code, line, false);
+    if (sscanf(text, "entry:%u:%u", &code, &line) == 2)
+        return vs_frame_interpreter(code, line, true);
+    if (sscanf(text, "note:%u", &code) == 1)
+        return vs_frame_note((enum vs_stack_note)code);
+    char *plus = strrchr(text, '+');
+    if (plus == NULL)
+        die(making, "not a frame:", text);
+    *plus = 0;
+    return module_start(module_id(making, text)) + number(making, plus + 1) + 1;
+}
+
+static void make_stack(struct making *making, char *rest)
+{
+    uint64_t words[WORDS];
+    struct vs_stack_def stack = {.generation = making->generation, .frames = words};
+    stack.id = (uint32_t)number(making, strsep(&rest, " "));
+    for (char *text; (text = strsep(&rest, " ")) != NULL;) {
+        if (strncmp(text, "generation=", 11) == 0)
+            stack.generation = (uint32_t)number(making, text + 11);
+        else if (text[0] != 0 && stack.frame_count < WORDS)
+            words[stack.frame_count++] = word_of(making, text);
+    }
+    check(making, vs_writer_stack(making->writer, &stack));
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
 
 static unsigned kind_by_name(const char *name)
 {
@@ -154,6 +273,8 @@ static void set_field(struct making *making, struct vs_sequenced_event *sequence
         event->duration_ns = (uint32_t)number(making, value);
     else if (strcmp(name, "res") == 0)
         event->result = (int32_t)number(making, value);
+    else if (strcmp(name, "stack") == 0)
+        event->stack = (uint32_t)number(making, value);
     else if (strcmp(name, "thread") == 0)
         sequenced->thread = (uint32_t)number(making, value);
     else if (strcmp(name, "seq") == 0)
@@ -218,6 +339,26 @@ static void make_thread(struct making *making, const char *rest)
     check(making, vs_writer_thread(making->writer, &thread));
 }
 
+/* False when `word` defines nothing. */
+static bool make_definition(struct making *making, const char *word, char *rest)
+{
+    if (strcmp(word, "device") == 0)
+        make_device(making, rest);
+    else if (strcmp(word, "thread") == 0)
+        make_thread(making, rest);
+    else if (strcmp(word, "module") == 0)
+        make_module(making, rest);
+    else if (strcmp(word, "code") == 0)
+        make_code(making, rest);
+    else if (strcmp(word, "symbol") == 0)
+        make_symbol(making, rest);
+    else if (strcmp(word, "stack") == 0)
+        make_stack(making, rest);
+    else
+        return false;
+    return true;
+}
+
 static void make_line(struct making *making, char *line)
 {
     char *comment = line[0] == '#' ? line : strstr(line, " #");
@@ -235,10 +376,8 @@ static void make_line(struct making *making, char *line)
     } else if (strcmp(word, "meta") == 0) {
         const char *name = strsep(&rest, " \t");
         check(making, vs_writer_meta(making->writer, name, rest, strlen(rest)));
-    } else if (strcmp(word, "device") == 0) {
-        make_device(making, rest);
-    } else if (strcmp(word, "thread") == 0) {
-        make_thread(making, rest);
+    } else if (make_definition(making, word, rest)) {
+        return;
     } else if (strcmp(word, "flush") == 0) {
         check(making, vs_writer_flush(making->writer));
     } else if (strcmp(word, "incomplete") == 0) {
