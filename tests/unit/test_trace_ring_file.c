@@ -137,20 +137,26 @@ static uint64_t put_event(uint64_t number)
     return position;
 }
 
-static void put_string(uint32_t id, const char *text)
+static void put_definition(struct vs_record_head head, const void *payload)
 {
     uint8_t body[256] = {0};
-    struct vs_record_head head = {
-        .type = VS_RECORD_STRING, .id = id, .bytes = (uint32_t)strlen(text)};
     uint32_t cells = 3;
     memcpy(body, &head, sizeof head);
-    memcpy(body + sizeof head, text, head.bytes);
+    memcpy(body + sizeof head, payload, head.bytes);
     while (VS_CELL_FIRST_BODY + (cells - 1) * VS_CELL_NEXT_BODY < sizeof head + head.bytes)
         cells++;
     uint64_t position = reserve(cells);
     claim(position, cells, 9);
     put_body(position, body, sizeof head + head.bytes);
     commit(position, cells);
+}
+
+static void put_string(uint32_t id, const char *text)
+{
+    put_definition((struct vs_record_head){.type = VS_RECORD_STRING,
+                                           .id = id,
+                                           .bytes = (uint32_t)strlen(text)},
+                   text);
 }
 
 static struct vs_reader *open_both(void)
@@ -200,6 +206,39 @@ Test(ring_file, committed_records_follow_the_trace)
     cr_assert_eq(next(reader).event.address, 101 * 4096);
     expect_end(reader);
     cr_assert_not_null(strstr(vs_reader_string(reader, 3), "a long one, really"));
+    vs_reader_close(reader);
+}
+
+Test(ring_file, stacks_and_code_objects)
+{
+    const struct {
+        struct vs_record_stack stack;
+        uint64_t words[3];
+    } stack = {{.generation = 6}, {0x7f00aabb, 0x7f00ccdd, 1ULL << 63}};
+    const struct {
+        struct vs_record_code code;
+        char texts[16];
+    } code = {{.first_line = 44, .name_bytes = 5}, "train/home/a.py"};
+    put_definition(
+        (struct vs_record_head){.type = VS_RECORD_STACK, .id = 12, .bytes = sizeof stack, .aux = 3},
+        &stack);
+    put_definition(
+        (struct vs_record_head){.type = VS_RECORD_STACK, .id = 13, .bytes = sizeof stack, .aux = 4},
+        &stack);
+    put_definition((struct vs_record_head){.type = VS_RECORD_CODE, .id = 2, .bytes = 8 + 15},
+                   &code);
+    put_definition((struct vs_record_head){.type = VS_RECORD_CODE, .id = 3, .bytes = 8 + 4}, &code);
+    put_event(100);
+    struct vs_reader *reader = open_both();
+    cr_assert_eq(vs_reader_status(reader)->ring_events, 1);
+    cr_assert_eq(vs_reader_stack(reader, 12)->generation, 6);
+    cr_assert_eq(vs_reader_stack(reader, 12)->frame_count, 3);
+    cr_assert_arr_eq(vs_reader_stack(reader, 12)->frames, stack.words, sizeof stack.words);
+    cr_assert_null(vs_reader_stack(reader, 13), "more words than there are");
+    cr_assert_eq(vs_reader_code(reader, 2)->first_line, 44);
+    cr_assert_str_eq(vs_reader_code(reader, 2)->name, "train");
+    cr_assert_str_eq(vs_reader_code(reader, 2)->file, "/home/a.py");
+    cr_assert_null(vs_reader_code(reader, 3), "a name longer than the record");
     vs_reader_close(reader);
 }
 
