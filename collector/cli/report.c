@@ -49,8 +49,7 @@ static int show_summary(const char *path, const struct vs_summary *summary,
     int result = vs_frames_new(summary->reader, &frames);
     struct vs_stack_source source = {frames, frames_of};
     if (result == 0)
-        result =
-            vs_places_create(summary->state, &summary->sites, &source, options->by, &places);
+        result = vs_places_create(summary->state, &summary->sites, &source, options->by, &places);
     if (result == 0)
         status = print(&(struct report){summary, &places, options, others});
     else

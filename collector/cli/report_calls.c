@@ -38,8 +38,7 @@ void report_print_objects(const struct page *page, const struct report *report)
         if (!any)
             report_heading(page, "What costs memory without a size of its own");
         any = true;
-        fprintf(page->out, "  %-12s %6s live of %s made",
-                vs_object_name((enum vs_object_kind)kind),
+        fprintf(page->out, "  %-12s %6s live of %s made", vs_object_name((enum vs_object_kind)kind),
                 page_count(summary->objects.kinds[kind].live.count).text, page_count(created).text);
         struct page_text by = report_by(report, summary->objects.kinds[kind].site);
         if (by.text[0] != 0)
@@ -62,4 +61,3 @@ void report_print_calls(const struct page *page, const struct report *report)
                 vs_format_time(calls->items[i].total_ns).text,
                 vs_format_time(calls->items[i].max_ns).text);
 }
-

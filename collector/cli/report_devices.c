@@ -9,8 +9,9 @@ static void print_peak(const struct page *page, const struct vs_summary *summary
 {
     const struct vs_layer_total *top = &device->layers[vs_device_top_layer(device)];
     bool framework = device->framework_seen;
-    fprintf(page->out, "  peak   %s%s%s %s%s at %s", page_bold(page), size_text(top->peak_bytes).text,
-            page_plain(page), framework ? "allocated by " : "asked for by driver calls",
+    fprintf(page->out, "  peak   %s%s%s %s%s at %s", page_bold(page),
+            size_text(top->peak_bytes).text, page_plain(page),
+            framework ? "allocated by " : "asked for by driver calls",
             framework ? report_framework_name(summary, device) : "",
             when(summary, top->peak_time_ns).text);
     if (device->framework_seen)
@@ -82,7 +83,8 @@ static void print_shortfalls(const struct page *page, const struct vs_bands *ban
         fprintf(page->out, "    the device packs what was asked for into %s less\n",
                 size_text(-bands->rounding).text);
     if (bands->lost < 0)
-        fprintf(page->out, "    of it %s were freed by lost events\n", size_text(-bands->lost).text);
+        fprintf(page->out, "    of it %s were freed by lost events\n",
+                size_text(-bands->lost).text);
     if (bands->unexplained < 0)
         fprintf(page->out, "    the bands above count %s more than the device has in use\n",
                 size_text(-bands->unexplained).text);

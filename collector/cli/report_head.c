@@ -61,7 +61,8 @@ static const struct vs_device_state *fullest_device(const struct report *report)
     const struct vs_device_state *most = NULL;
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
         const struct vs_device_state *device = report->summary->state->devices[i];
-        if (device != NULL && !report_hides_device(report, device->device) && (most == NULL || fullest(device) > fullest(most)))
+        if (device != NULL && !report_hides_device(report, device->device) &&
+            (most == NULL || fullest(device) > fullest(most)))
             most = device;
     }
     return most;
@@ -120,8 +121,7 @@ static void describe_place(const struct report *report, const struct vs_device_s
     report_place_title(report, &report->places->items[group->place], report->options->by, title,
                        sizeof(title));
     if (top == VS_LAYER_FRAMEWORK)
-        snprintf(holder, sizeof(holder), "%s held",
-                 report_framework_name(report->summary, device));
+        snprintf(holder, sizeof(holder), "%s held", report_framework_name(report->summary, device));
     snprintf(out, room, " %s of the %s that %s at the peak come from %s.",
              size_text(group->stats.peak_bytes).text,
              size_text(device->layers[top].peak_bytes).text, holder, title);
@@ -138,7 +138,7 @@ static void print_answer(const struct page *page, const struct report *report)
     describe_place(report, most, place, sizeof(place));
     if (!report->summary->windowed)
         describe_end(report->summary, end, sizeof(end));
-    snprintf(text, sizeof(text), "%s%s %s", use, place, end);
+    snprintf(text, sizeof(text), "%s%s%s%s", use, place, end[0] != 0 ? " " : "", end);
     page_wrap(page, 0, text);
 }
 
@@ -172,8 +172,9 @@ static void print_end(const struct page *page, const struct vs_summary *summary)
         fputs("it became another program (exec)", page->out);
     else
         fputs("not known: the trace has no end", page->out);
-    fprintf(page->out, "%s\n", summary->complete || summary->windowed ? ""
-                                 : "; what is live below is live at the cut");
+    fprintf(page->out, "%s\n",
+            summary->complete || summary->windowed ? ""
+                                                   : "; what is live below is live at the cut");
     if (badly && vs_summary_fatal_oom(summary) == NULL)
         print_last_failure(page, summary);
 }

@@ -40,7 +40,8 @@ static json_t *trace_json(const struct vs_summary *summary)
     json_set(object, "file", json_text(vs_reader_path(summary->reader)));
     json_set(object, "format_version", json_integer(status->format_version));
     json_set(object, "bytes", json_count(status->file_bytes));
-    json_set(object, "events", json_count(summary->windowed ? status->events : summary->state->counts.events));
+    json_set(object, "events",
+             json_count(summary->windowed ? status->events : summary->state->counts.events));
     json_set(object, "lost", json_count(summary->lost));
     json_set(object, "lost_detail", lost_json(summary));
     json_set(object, "torn", json_count(summary->torn));
@@ -65,7 +66,8 @@ static json_t *process_json(const struct vs_summary *summary)
         json_set(object, fields[i], json_copy_of(summary->process, fields[i]));
     json_t *versions = json_object_get(summary->process, "runtime_versions");
     json_t *settings = json_object_get(summary->process, "settings");
-    json_set(object, "runtime_versions", json_is_array(versions) ? json_incref(versions) : json_array());
+    json_set(object, "runtime_versions",
+             json_is_array(versions) ? json_incref(versions) : json_array());
     json_set(object, "settings", json_is_object(settings) ? json_incref(settings) : json_object());
     return object;
 }

@@ -12,8 +12,8 @@ static json_t *attempts_json(const struct vs_summary *summary, const struct vs_o
         json_set(object, "api", json_text(label_text(summary, attempt->label)));
         json_set(object, "bytes", json_count(attempt->bytes));
         json_set(object, "error",
-            json_text(report_error_name(summary, attempt->label, attempt->result, buffer,
-                                   sizeof(buffer))));
+                 json_text(report_error_name(summary, attempt->label, attempt->result, buffer,
+                                             sizeof(buffer))));
         json_array_append_new(list, object);
     }
     return list;
@@ -29,14 +29,14 @@ static json_t *oom_json(const struct report *report, const struct vs_oom *oom)
     json_set(object, "api", json_text(label_text(summary, oom->label)));
     json_set(object, "requested_bytes", json_count(oom->requested));
     json_set(object, "free_bytes",
-        oom->free_bytes == VS_FREE_UNKNOWN ? json_null() : json_count(oom->free_bytes));
+             oom->free_bytes == VS_FREE_UNKNOWN ? json_null() : json_count(oom->free_bytes));
     json_set(object, "handled", json_boolean(oom->handled));
     json_set(object, "repaired", json_boolean(oom->repaired));
     json_set(object, "class", json_string(vs_oom_class_name(oom->class)));
     json_set(object, "why", json_text(oom->why));
     json_set(object, "stack", report_json_stack(report, oom->site));
     json_set(object, "largest_free_block_bytes",
-        json_integer_if(oom->largest_known, (int64_t)oom->largest_free));
+             json_integer_if(oom->largest_known, (int64_t)oom->largest_free));
     json_set(object, "cached_bytes", json_integer_if(oom->cached_known, oom->cached));
     json_set(object, "attempts", attempts_json(summary, oom));
     json_set(object, "attempt_count", json_count(oom->attempt_count));
@@ -64,8 +64,8 @@ json_t *report_json_failures(const struct report *report)
         json_set(object, "api", json_text(label_text(summary, failure->label)));
         json_set(object, "kind", json_string(vs_kind_name(failure->kind)));
         json_set(object, "error",
-            json_text(report_error_name(summary, failure->label, failure->result, buffer,
-                                   sizeof(buffer))));
+                 json_text(report_error_name(summary, failure->label, failure->result, buffer,
+                                             sizeof(buffer))));
         json_set(object, "count", json_count(failure->count));
         json_set(object, "first_ns", time_at(summary, failure->first_ns));
         json_set(object, "last_ns", time_at(summary, failure->last_ns));

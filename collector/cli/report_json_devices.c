@@ -9,7 +9,7 @@ static json_t *owners_json(const struct vs_summary *summary, const struct vs_ban
     json_t *object = json_object();
     for (size_t i = 0; i < bands->owners; i++)
         json_set_bytes(object, vs_state_owner_name(summary->state, bands->by_owner[i].owner),
-                  bands->by_owner[i].bytes);
+                       bands->by_owner[i].bytes);
     if (bands->rounding != 0)
         json_set_bytes(object, "(rounding)", bands->rounding);
     if (bands->lost != 0)
@@ -51,7 +51,8 @@ static json_t *bands_json(const struct vs_summary *summary, const struct vs_band
     json_set(object, "reclaimable_host_bytes", json_null());
     json_set_bytes(object, "host_pinned_bytes", bands->host_pinned);
     json_set_bytes(object, "host_pinned_requested_bytes", bands->host_pinned_requested);
-    json_set(object, "cgroup_limit_bytes", json_integer_if(bands->cgroup_limit >= 0, bands->cgroup_limit));
+    json_set(object, "cgroup_limit_bytes",
+             json_integer_if(bands->cgroup_limit >= 0, bands->cgroup_limit));
     json_set(object, "host_shared_bytes", json_null());
     json_set(object, "host_rss_bytes", json_integer_if(bands->host_rss >= 0, bands->host_rss));
     return object;
@@ -123,19 +124,19 @@ static json_t *peak_json(const struct vs_summary *summary, const struct vs_devic
     json_set(object, "layer", json_string(report_layer_name(top)));
     json_set_bytes(object, "allocated_bytes", total->peak_bytes);
     json_set(object, "allocated_at_ns",
-        total->peak_bytes == 0 ? json_null() : time_at(summary, total->peak_time_ns));
+             total->peak_bytes == 0 ? json_null() : time_at(summary, total->peak_time_ns));
     json_set_bytes(object, "reserved_bytes", device->reserved_peak);
     json_set(object, "reserved_at_ns",
-        reserved ? time_at(summary, device->reserved_peak_ns) : json_null());
+             reserved ? time_at(summary, device->reserved_peak_ns) : json_null());
     json_set(object, "device_bytes", json_integer_if(device->measured, device->used_peak));
     json_set(object, "device_at_ns",
-        device->measured ? time_at(summary, device->used_peak_ns) : json_null());
+             device->measured ? time_at(summary, device->used_peak_ns) : json_null());
     json_set(object, "device_measured",
-        device->measured ? json_boolean(device->used_peak_is_measured) : json_null());
+             device->measured ? json_boolean(device->used_peak_is_measured) : json_null());
     json_set(object, "bands_at_allocated_peak",
-        bands_or_null(summary, vs_peaks_allocated(&summary->peaks, device)));
+             bands_or_null(summary, vs_peaks_allocated(&summary->peaks, device)));
     json_set(object, "bands_at_device_peak",
-        bands_or_null(summary, vs_peaks_used(&summary->peaks, device)));
+             bands_or_null(summary, vs_peaks_used(&summary->peaks, device)));
     return object;
 }
 
@@ -146,7 +147,8 @@ static json_t *fragmentation_json(const struct vs_summary *summary,
     bool known = vs_state_free_space(summary->state, device, &space) == 0 && space.known;
     json_t *object = json_object();
     json_set(object, "free_in_segments_bytes", json_integer_if(known, (int64_t)space.free_bytes));
-    json_set(object, "largest_free_block_bytes", json_integer_if(known, (int64_t)space.largest_bytes));
+    json_set(object, "largest_free_block_bytes",
+             json_integer_if(known, (int64_t)space.largest_bytes));
     json_set(object, "releasable_bytes", json_integer_if(known, (int64_t)space.releasable_bytes));
     json_set(object, "pinned_segments", json_null());
     return object;
@@ -157,9 +159,9 @@ static json_t *framework_json(const struct vs_summary *summary,
 {
     json_t *object = json_object();
     json_set(object, "reported_allocated_bytes",
-        json_integer_if(device->reported, (int64_t)device->reported_allocated));
+             json_integer_if(device->reported, (int64_t)device->reported_allocated));
     json_set(object, "reported_reserved_bytes",
-        json_integer_if(device->reported, (int64_t)device->reported_reserved));
+             json_integer_if(device->reported, (int64_t)device->reported_reserved));
     json_set(object, "events", json_count(device->framework_events));
     json_set(object, "mismatches", json_count(report_mismatches(summary, device)));
     return object;
@@ -173,7 +175,8 @@ static json_t *device_json(const struct report *report, const struct vs_device_s
     json_t *object = json_object();
     json_set(object, "index", json_integer(device->device));
     add_identity(object, vs_summary_device_def(summary, device->device));
-    json_set(object, "total_bytes", device->total_bytes == 0 ? json_null() : json_count(device->total_bytes));
+    json_set(object, "total_bytes",
+             device->total_bytes == 0 ? json_null() : json_count(device->total_bytes));
     json_set(object, "context_created", context_json(report, device));
     json_set(object, "end", bands_json(summary, &end));
     json_set(object, "peak", peak_json(summary, device));

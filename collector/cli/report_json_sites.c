@@ -258,22 +258,48 @@ static json_t *group_json(const struct report *report, const struct vs_group *gr
     return object;
 }
 
+struct member {
+    uint32_t group;
+    uint64_t number;
+};
+
+static int by_member(const void *a, const void *b)
+{
+    const struct member *left = a, *right = b;
+    if (left->group != right->group)
+        return left->group < right->group ? -1 : 1;
+    return (left->number > right->number) - (left->number < right->number);
+}
+
+/* The stacks of each group, once, in groups that follow each other. */
+static size_t list_members(const struct report *report, struct member *members)
+{
+    const struct vs_places *places = report->places;
+    size_t count = 0, different = 0;
+    for (size_t i = 0; i < places->count; i++)
+        if (!report_hides_device(report, vs_places_site(places, &places->items[i])->device))
+            members[count++] = (struct member){places->items[i].group, places->items[i].number};
+    if (count > 1)
+        qsort(members, count, sizeof(*members), by_member);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || by_member(&members[i], &members[i - 1]) != 0)
+            members[different++] = members[i];
+    return different;
+}
+
 json_t *report_json_groups(const struct report *report)
 {
     const struct vs_places *places = report->places;
-    json_t *list = json_array();
-    json_t **by_group = calloc(places->group_count + 1, sizeof(*by_group));
-    for (size_t i = 0; by_group != NULL && i < places->count; i++) {
-        const struct vs_place *place = &places->items[i];
-        if (report_hides_device(report, vs_places_site(places, place)->device))
-            continue;
-        json_t **group = &by_group[place->group];
-        if (*group == NULL) {
-            *group = group_json(report, &places->groups[place->group]);
-            json_array_append_new(list, *group);
+    json_t *list = json_array(), *group = NULL;
+    struct member *members = calloc(places->count + 1, sizeof(*members));
+    size_t count = members == NULL ? 0 : list_members(report, members);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || members[i].group != members[i - 1].group) {
+            group = group_json(report, &places->groups[members[i].group]);
+            json_array_append_new(list, group);
         }
-        json_array_append_new(json_object_get(*group, "stacks"), json_count(place->number));
+        json_array_append_new(json_object_get(group, "stacks"), json_count(members[i].number));
     }
-    free(by_group);
+    free(members);
     return list;
 }

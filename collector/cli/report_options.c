@@ -107,15 +107,14 @@ static bool take(const struct texts *texts, struct report_options *options)
 {
     struct vs_window *window = &options->window;
     long device = -1, top = 0;
-    bool fine = (texts->by == NULL || parse_by(texts->by, options)) &&
-                (texts->min_bytes == NULL || parse_size(texts->min_bytes, &options->min_bytes)) &&
-                (texts->device == NULL ||
-                 parse_count("--device", texts->device, 0, INT8_MAX, &device)) &&
-                (texts->top == NULL || parse_count("--top", texts->top, 1, INT_MAX, &top)) &&
-                (texts->from == NULL ||
-                 parse_time("--from", texts->from, &window->has_from, &window->from_ns)) &&
-                (texts->to == NULL ||
-                 parse_time("--to", texts->to, &window->has_to, &window->to_ns));
+    bool fine =
+        (texts->by == NULL || parse_by(texts->by, options)) &&
+        (texts->min_bytes == NULL || parse_size(texts->min_bytes, &options->min_bytes)) &&
+        (texts->device == NULL || parse_count("--device", texts->device, 0, INT8_MAX, &device)) &&
+        (texts->top == NULL || parse_count("--top", texts->top, 1, INT_MAX, &top)) &&
+        (texts->from == NULL ||
+         parse_time("--from", texts->from, &window->has_from, &window->from_ns)) &&
+        (texts->to == NULL || parse_time("--to", texts->to, &window->has_to, &window->to_ns));
     options->device = (int)device;
     options->top = (size_t)top;
     return fine;
@@ -125,13 +124,12 @@ int report_parse(int argc, char **argv, struct report_options *options, const ch
 {
     struct texts texts = {0};
     const struct option_rule rules[] = {
-        {"--json", &options->json, NULL},    {"--full", &options->full, NULL},
-        {"--by", NULL, &texts.by},           {"--min-bytes", NULL, &texts.min_bytes},
-        {"--device", NULL, &texts.device},   {"--from", NULL, &texts.from},
-        {"--to", NULL, &texts.to},           {"--top", NULL, &texts.top},
+        {"--json", &options->json, NULL},  {"--full", &options->full, NULL},
+        {"--by", NULL, &texts.by},         {"--min-bytes", NULL, &texts.min_bytes},
+        {"--device", NULL, &texts.device}, {"--from", NULL, &texts.from},
+        {"--to", NULL, &texts.to},         {"--top", NULL, &texts.top},
     };
-    int status =
-        parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), path);
+    int status = parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), path);
     if (status >= 0)
         return status;
     return take(&texts, options) ? -1 : CMD_USAGE;

@@ -79,10 +79,10 @@ static inline const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* What the figures of the last moment are as of: the end, the cut, or the window's end. */
+/* What the figures of the last moment are as of: the end (or the window's), or the cut. */
 static inline const char *last_moment(const struct vs_summary *summary)
 {
-    return summary->windowed ? "window" : summary->complete ? "end" : "cut";
+    return summary->windowed || summary->complete ? "end" : "cut";
 }
 
 static inline bool is_device_used(const struct vs_device_state *device)

@@ -60,8 +60,8 @@ static void print_stack_health(const struct page *page, const struct report *rep
     const char *method = json_string_value(json_object_get(hooks, "native_method"));
     uint64_t lost = count_of(hooks, "stacks_lost"), stopped = count_of(hooks, "native_stopped");
     if (state != NULL && strcmp(state, "unsupported") == 0)
-        fprintf(page->out, "  stacks: Python %s is not known: no Python frames\n",
-                python != NULL ? python : "of this version");
+        fprintf(page->out, "  stacks: no Python frames: this version is not known%s%s\n",
+                python != NULL ? ": " : "", python != NULL ? python : "");
     if (lost != 0)
         fprintf(page->out, "  stacks: %s event%s without: no room in the ring\n",
                 page_count(lost).text, plural(lost));

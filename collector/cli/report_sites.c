@@ -75,8 +75,7 @@ static struct listing collect(const struct report *report, int device, enum vs_l
     return list;
 }
 
-const struct vs_group *report_heaviest(const struct report *report, int device,
-                                       enum vs_layer layer)
+const struct vs_group *report_heaviest(const struct report *report, int device, enum vs_layer layer)
 {
     const struct vs_places *places = report->places;
     const struct vs_group *most = NULL;
@@ -115,8 +114,8 @@ static void print_row(const struct page *page, const char *name, const struct vs
             size_text(at_end ? stats->peak_bytes : stats->live_bytes).text);
 }
 
-static void print_columns(const struct page *page, const struct report *report,
-                          const char *heading, bool at_end, const char *blocks)
+static void print_columns(const struct page *page, const struct report *report, const char *heading,
+                          bool at_end, const char *blocks)
 {
     char other[24];
     report_heading(page, heading);
@@ -149,7 +148,8 @@ static size_t other_stacks(const struct report *report, const struct vs_group *g
         group = NULL;
     for (size_t i = 0; group != NULL && i < places->count; i++) {
         const struct vs_place *place = &places->items[i];
-        if (&places->groups[place->group] == group && place->number != places->items[group->place].number &&
+        if (&places->groups[place->group] == group &&
+            place->number != places->items[group->place].number &&
             (place->stats.peak_bytes != 0 || place->stats.live_bytes != 0))
             numbers[count++] = place->number;
     }
@@ -232,11 +232,16 @@ struct titles {
     const char *blocks;
 };
 
-static bool all_listed(const struct listing *list, const struct listing *before, size_t rows)
+/* Whether the columns of what is listed at the peak say all that a list of the end would. */
+static bool says_all(const struct listing *peak, const struct listing *end, size_t rows,
+                     bool ranked)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (!was_listed(before, rows, list->groups[i]))
+    for (size_t i = 0; i < end->count; i++) {
+        const struct vs_group *group = end->groups[i];
+        if (!was_listed(peak, rows, group) ||
+            (ranked && group->stats.live_bytes != group->stats.peak_bytes))
             return false;
+    }
     return true;
 }
 
@@ -254,8 +259,8 @@ static void print_both(const struct page *page, const struct report *report, int
         print_columns(page, report, heading, false, titles->blocks);
         print_list(page, report, &peak, sum_of(&peak), NULL);
     }
-    bool new_there = layer == VS_LAYER_FRAMEWORK || !all_listed(&end, &peak, rows_of(report));
-    if (end.count != 0 && new_there) {
+    bool ranked = layer == VS_LAYER_FRAMEWORK;
+    if (end.count != 0 && !says_all(&peak, &end, rows_of(report), ranked)) {
         snprintf(heading, sizeof(heading), "%s: %s, %s", titles->end, size_text(sum_of(&end)).text,
                  by);
         print_columns(page, report, heading, true, titles->blocks);
@@ -267,7 +272,7 @@ static void print_both(const struct page *page, const struct report *report, int
 
 static const char *moment_phrase(const struct vs_summary *summary)
 {
-    return summary->windowed    ? "at the window's end"
+    return summary->windowed   ? "at the window's end"
            : summary->complete ? "at the end"
                                : "at the cut";
 }
@@ -311,7 +316,8 @@ static void print_with_stacks(const struct page *page, const struct report *repo
     print_both(page, report, -1, VS_LAYER_HOST, &titles);
 }
 
-/* ---- without stacks ---------------------------------------------------------------------------- */
+/* ---- without stacks ----------------------------------------------------------------------------
+ */
 
 static int by_layer(const void *a, const void *b)
 {

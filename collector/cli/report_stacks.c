@@ -313,7 +313,7 @@ static void print_frame(const struct page *page, int indent, const struct vs_fra
         return;
     }
     address_title(frame, address, sizeof(address));
-    fputs(frame->function != NULL             ? frame->function
+    fputs(frame->function != NULL          ? frame->function
           : frame->kind == VS_FRAME_PYTHON ? "?"
                                            : address,
           page->out);

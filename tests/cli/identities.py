@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Random programs with known books: a caching allocator over direct and expandable
-segments, libraries beside it, host memory. The report must agree with the books to
-the byte, verify must be silent, the sites must sum up to the peak.
+segments, libraries beside it, host memory, each block with a stack. The report must
+agree with the books to the byte, in all of the run and in windows of it; verify must be
+silent; sites, lines, functions, modules and stacks must sum up to the peak.
 
 usage: identities.py --vramscope PATH --mktrace PATH [--seeds N]
 """
@@ -16,6 +17,8 @@ import tempfile
 
 MIB = 1 << 20
 GIB = 1 << 30
+MS = 1_000_000
+PLACES = 12  # different stacks; ids 2n + 1 and 2n + 2 mean the same frames
 TORCH = "/v/torch/lib/libc10_cuda.so"
 NCCL = "/v/nccl/libnccl.so.2"
 
@@ -28,6 +31,15 @@ class Device:
         self.blocks = {}  # address -> size
         self.direct = {}  # address -> (size, module)
         self.allocated = self.reserved = self.max_allocated = self.max_reserved = 0
+        self.places = {}  # address -> place of the block
+        self.history = []  # (event, allocated, {place: bytes}) after each event of a block
+
+    def lived(self, event):
+        held = {}
+        for address, size in self.blocks.items():
+            place = self.places[address]
+            held[place] = held.get(place, 0) + size
+        self.history.append((event, self.allocated, held))
 
 
 class Program:
@@ -40,9 +52,10 @@ class Program:
         self.next_address = 0x700000000000
         self.next_handle = 1
         self.pinned = {}
-        self.events = 0
+        self.events = self.count = 0
 
     def say(self, kind, **fields):
+        self.count += 1
         self.lines.append(" ".join([kind] + [f"{name}={value}" for name, value in fields.items()]))
 
     def address(self, size):
@@ -81,9 +94,10 @@ class Program:
         if room > size:
             device.holes.append((at + size, room - size))
         device.blocks[at] = size
+        place = device.places[at] = self.random.randrange(PLACES)
         device.allocated += size
         device.max_allocated = max(device.max_allocated, device.allocated)
-        self.report(device, "fw_alloc", at, size)
+        self.report(device, "fw_alloc", at, size, stack=2 * place + self.random.choice([1, 2]))
 
     def give(self, device):
         if not device.blocks:
@@ -94,10 +108,11 @@ class Program:
         device.holes.append((at, size))
         self.report(device, "fw_free", at, size)
 
-    def report(self, device, kind, at, size):
+    def report(self, device, kind, at, size, **fields):
         self.events += 1
         self.say(kind, dev=device.index, addr=at, size=size, x0=device.allocated, x1=device.reserved,
-                 module=TORCH)
+                 module=TORCH, **fields)
+        device.lived(self.count - 1)
 
     def empty(self, device):
         for at, (size, handle) in list(device.segments.items()):
@@ -135,10 +150,22 @@ class Program:
         self.pinned[at] = size
         self.say("host_alloc", addr=at, size=size, call="cuMemHostAlloc")
 
+    def define_stacks(self):
+        """Three lines of each of two functions, reached in two ways; each stack has two ids."""
+        for code, name in enumerate(("model.forward", "optimizer.step", "main"), 1):
+            self.lines.append(f"code {code} 1 {name} | /home/ann/run/{name}.py")
+        for generation in range(2):
+            for place in range(PLACES):
+                code, line, caller = 1 + place % 2, 10 + place % 6, 1 + place // 6
+                self.lines.append(f"stack {2 * place + 1 + generation} {TORCH}+0x{place % 3}00 py:{code}:{line} "
+                                  f"entry:3:{caller}")
+            self.lines.append(f"module {TORCH}")
+
     def run(self, steps):
-        self.say('meta end {"ended":"exit","exit_code":0,"complete":true}')
+        self.lines.append('meta end {"ended":"exit","exit_code":0,"complete":true}')
         for device in self.devices:
             self.lines.append(f"device {device.index} 80G Test GPU")
+        self.define_stacks()
         for _ in range(steps):
             device = self.random.choice(self.devices)
             action = self.random.choices([self.take, self.give, self.beside, self.empty],
@@ -149,6 +176,69 @@ class Program:
             if self.random.random() < 0.02:
                 self.lines.append("flush")
         self.say("process_end", dev=-1, handle=1)
+
+
+def line_of(place):
+    return place % 2, 10 + place % 6
+
+
+def by_line(held):
+    lines = {}
+    for place, size in held.items():
+        lines[line_of(place)] = lines.get(line_of(place), 0) + size
+    return {line: size for line, size in lines.items() if size}
+
+
+def stretch(device, first, last):
+    """(peak, lines at the peak, lines at the end) of the events first … last, by the books."""
+    before = [entry for entry in device.history if entry[0] < first]
+    within = [entry for entry in device.history if first <= entry[0] <= last]
+    peak = before[-1] if before else (0, 0, {})
+    end = within[-1] if within else peak
+    for entry in within:
+        if entry[1] > peak[1]:
+            peak = entry
+    return peak[1], by_line(peak[2]), by_line(end[2])
+
+
+def lines_of(report, device, field):
+    lines = {}
+    for group in report["groups"]:
+        if group["device"] == device and group["layer"] == "framework" and group[field]:
+            lines[(0 if group["function"] == "model.forward" else 1, group["line"])] = group[field]
+    return lines
+
+
+def check_places(program, read):
+    """Lines at the peak and at the end, in all of the run and in windows of it; sums in every grouping."""
+    wrong = []
+    last = program.count - 1
+    windows = [(0, last)] + [tuple(sorted(program.random.sample(range(last), 2))) for _ in range(3)]
+    for first, end in windows:
+        window = ["--from", f"{first * MS}ns", "--to", f"{end * MS}ns"] if (first, end) != (0, last) else []
+        reports = {by: read("--by", by, *window) for by in ("line", "function", "module", "stack")}
+        short = read("--top", "3", "--min-bytes", "1M", *window)
+        for device in program.devices:
+            peak, at_peak, at_end = stretch(device, first, end)
+            if not device.history:
+                continue
+            ours = next(found for found in reports["line"]["devices"] if found["index"] == device.index)
+            figures = {"peak": (ours["peak"]["allocated_bytes"], peak),
+                       "lines at the peak": (lines_of(reports["line"], device.index, "peak_bytes"), at_peak),
+                       "lines at the end": (lines_of(reports["line"], device.index, "end_bytes"), at_end)}
+            for by, report in list(reports.items()) + [("top", short)]:
+                for what in ("groups", "sites") if by != "top" else ("sites",):
+                    held = [entry for entry in report[what]
+                            if entry["device"] == device.index and entry["layer"] == "framework"]
+                    figures[f"{what} by {by}"] = (sum(entry["peak_bytes"] for entry in held), peak)
+                    figures[f"{what} by {by} at the end"] = (sum(entry["end_bytes"] for entry in held),
+                                                             sum(at_end.values()))
+            stacks = [site["stack"] for site in reports["stack"]["sites"]
+                      if site["device"] == device.index and site["layer"] == "framework"]
+            figures["each stack once"] = (len(stacks), len({(stack - 1) // 2 for stack in stacks}))
+            wrong += [f"{first} … {end}: {what}: {got}, the books say {books}"
+                      for what, (got, books) in figures.items() if got != books]
+    return wrong
 
 
 def compare(program, report):
@@ -217,7 +307,11 @@ def main():
                 return subprocess.run([arguments.vramscope, *words, trace], stdout=subprocess.PIPE, text=True,
                                       check=False, timeout=60)
 
-            wrong = compare(program, json.loads(vramscope("report", "--json").stdout))
+            def read(*words):
+                return json.loads(vramscope("report", "--json", *words).stdout)
+
+            wrong = compare(program, read())
+            wrong += check_places(program, read)
             wrong += check_timeline(vramscope("timeline", "--csv").stdout, program)
             verify = vramscope("verify")
             if verify.returncode != 0:
