@@ -137,6 +137,7 @@ struct vs_device_state {
     /* How far the model of direct memory may be off since then: a page for every call, and what
        a pool's reserve turned out to be. */
     int64_t direct_slack;
+    int64_t slack_settled; /* of all measurements that were explained */
     struct vs_conclusion conclusions[VS_CONCLUSIONS_KEPT]; /* a ring */
     unsigned oldest_conclusion, conclusion_count;
     int64_t implicit_bytes[VS_IMPLICITS];
@@ -244,8 +245,10 @@ struct vs_handle {
 
 struct vs_pool {
     int64_t reserved, used;
-    uint64_t reported_ns; /* of the driver's latest figures */
-    int64_t given_back;   /* taken off `reserved` since, by what was measured */
+    uint64_t reported_ns;  /* of the driver's latest figures */
+    int64_t given_back;    /* taken off `reserved` since, by what was measured */
+    int64_t least_used;    /* since then */
+    int64_t slack_settled; /* of the device, when both were last known at one moment */
     bool reserved_known;
     bool framework;
     uint16_t owner;

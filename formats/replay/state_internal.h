@@ -135,9 +135,8 @@ void pool_restore(struct vs_state *state, uint64_t key, int64_t reserved);
  * after all, is taken over; returns how much.
  */
 int64_t pool_adjust(struct vs_state *state, const struct vs_device_state *device, int64_t bytes);
-/* The device's pools keep nothing any more. */
-void pool_drop(struct vs_state *state, int8_t device, struct vs_undo *undo);
-void pool_restore(struct vs_state *state, uint64_t key, int64_t reserved);
+/* The last measurement is explained; pools whose figures are as new hide nothing of it. */
+void pool_settled(struct vs_state *state, const struct vs_device_state *device);
 
 /* state_framework.c */
 void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *event);

@@ -182,12 +182,10 @@ static void first_measurement(struct vs_device_state *device, int64_t used)
     }
 }
 
-/* Whether a difference may be one of the model of direct memory, after undoing earlier ones. */
+/* Whether a difference may be one of the model of direct memory. */
 static bool is_within(const struct vs_device_state *device, int64_t bytes)
 {
-    int64_t undone = (bytes < 0) != (device->rounding < 0) ? device->rounding : 0;
-    int64_t most = device->direct_slack + (undone < 0 ? -undone : undone);
-    return device->losses == 0 && (bytes < 0 ? -bytes : bytes) <= most;
+    return device->losses == 0 && (bytes < 0 ? -bytes : bytes) <= device->direct_slack;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -247,7 +245,9 @@ static void settle(struct vs_state *state, struct vs_device_state *device, uint3
     device->settled_own = device->base_own;
     device->settled_others = device->base_others;
     device->implicit_pending = 0;
+    device->slack_settled += device->direct_slack;
     device->direct_slack = 0;
+    pool_settled(state, device);
 }
 
 /* The shim stamps its measurements before it takes them, the program's own question after. */

@@ -42,6 +42,8 @@ static void add_used(struct vs_state *state, struct vs_pool *pool, int64_t chang
     if (device == NULL)
         return;
     pool->used += change;
+    if (pool->used < pool->least_used)
+        pool->least_used = pool->used;
     if (pool->framework)
         device->pool_used += change;
     else
@@ -89,20 +91,46 @@ static bool is_stale(const struct vs_pool *pool, const struct vs_event *event)
     return event->time_ns < pool->reported_ns;
 }
 
+/* Whole pages beyond `used` bytes of what is reserved. */
+static int64_t spare_pages(int64_t reserved, int64_t used)
+{
+    int64_t least = used > 0 ? (int64_t)vs_round_up((uint64_t)used, VS_GRANULARITY) : 0;
+    return reserved > least ? reserved - least : 0;
+}
+
+/*
+ * Since the driver's last figures the pool may have given memory back while the device rounded
+ * direct memory otherwise: whose a difference was, or two that cancel out, is not known. What the
+ * one was wrongly given the other lacks, and now shows.
+ */
+static int64_t undecided(const struct vs_device_state *device, const struct vs_pool *pool)
+{
+    int64_t most = spare_pages(pool->reserved + pool->given_back, pool->least_used);
+    int64_t moved = device->slack_settled - pool->slack_settled;
+    return most < moved ? most : moved;
+}
+
+static void take_reserved(struct vs_state *state, struct vs_pool *pool,
+                          const struct vs_event *event)
+{
+    struct vs_device_state *device = state_device(state, pool->device);
+    int64_t change = (int64_t)event->extra[0] - pool->reserved;
+    if (device != NULL && !pool->framework)
+        device->direct_slack += (change < 0 ? -change : change) + undecided(device, pool);
+    pool->reserved_known = true;
+    pool->reported_ns = event->time_ns;
+    pool->given_back = 0;
+    pool->least_used = pool->used;
+    set_reserved(state, pool, (int64_t)event->extra[0]);
+}
+
 /* Takes over the driver's figures after a call on the pool. */
 static void take_report(struct vs_state *state, struct vs_pool *pool, const struct vs_event *event)
 {
     if (is_known(event->extra[1]) && (int64_t)event->extra[1] != pool->used)
         correct_used(state, pool, (int64_t)event->extra[1] - pool->used);
-    struct vs_device_state *device = state_device(state, pool->device);
     if (is_known(event->extra[0])) {
-        int64_t change = (int64_t)event->extra[0] - pool->reserved;
-        if (device != NULL && !pool->framework)
-            device->direct_slack += change < 0 ? -change : change;
-        pool->reserved_known = true;
-        pool->reported_ns = event->time_ns;
-        pool->given_back = 0;
-        set_reserved(state, pool, (int64_t)event->extra[0]);
+        take_reserved(state, pool, event);
     } else {
         int64_t least =
             (int64_t)vs_round_up((uint64_t)(pool->used > 0 ? pool->used : 0), VS_GRANULARITY);
@@ -189,12 +217,10 @@ void pool_destroy(struct vs_state *state, const struct vs_event *event)
         vs_pools_remove(&state->pools, event->pool);
 }
 
-/* What the pool may have given back unasked: whole pages, since the driver's latest figures. */
+/* What the pool may have given back unasked since the driver's latest figures. */
 static int64_t spare_bytes(const struct vs_pool *pool, uint64_t measured_ns)
 {
-    int64_t used = pool->used > 0 ? pool->used : 0;
-    int64_t spare = pool->reserved - (int64_t)vs_round_up((uint64_t)used, VS_GRANULARITY);
-    return pool->reported_ns < measured_ns && spare > 0 ? spare : 0;
+    return pool->reported_ns < measured_ns ? spare_pages(pool->reserved, pool->used) : 0;
 }
 
 int64_t pool_adjust(struct vs_state *state, const struct vs_device_state *device, int64_t bytes)
@@ -213,6 +239,16 @@ int64_t pool_adjust(struct vs_state *state, const struct vs_device_state *device
         left -= change;
     }
     return bytes - left;
+}
+
+void pool_settled(struct vs_state *state, const struct vs_device_state *device)
+{
+    size_t index = 0;
+    uint64_t key;
+    struct vs_pool *pool;
+    while ((pool = vs_pools_next(&state->pools, &index, &key)) != NULL)
+        if (pool->device == device->device && pool->reported_ns >= device->measured_ns)
+            pool->slack_settled = device->slack_settled;
 }
 
 void pool_drop(struct vs_state *state, int8_t device, struct vs_undo *undo)
