@@ -3,6 +3,7 @@
 #include "collect.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@
 #define FACTS_EVERY_NS (2 * NS_PER_SECOND)
 #define ASK_NVML_EVERY_NS (100 * NS_PER_MS)
 #define NVML_LAST_ANSWER_MS 300U
+#define LAST_NAMES_MS 1200U
 #define REPLACED_CHECK_EVERY_NS (2 * NS_PER_SECOND)
 #define EXEC_CHECK_EVERY_NS (20 * NS_PER_MS) /* once the target said that it will exec */
 #define SLEEP_LEAST_NS (2 * NS_PER_MS)
@@ -152,6 +154,8 @@ static void write_facts(struct collect *collect)
     output_meta(&collect->output, "hooks", hooks);
     output_meta(&collect->output, "clock", process_clock_now_json());
     output_meta(&collect->output, "process", process_driver_json(collect->records.driver_version));
+    if (collect->symbolizer)
+        output_meta(&collect->output, "symbols", symbolizer_json(collect->symbolizer));
 }
 
 static void write_end(struct collect *collect, const struct end *end)
@@ -257,6 +261,8 @@ static void pass(struct collect *collect)
     bool asked = requests != collect->flushes_answered;
     make_own_events(collect, now);
     drain_some(collect);
+    if (collect->symbolizer && symbolizer_take(collect->symbolizer))
+        collect->pending = true;
     if (collect->records.urgent) {
         ask_other_processes(collect, now);
         collect->records.urgent = false;
@@ -373,6 +379,16 @@ static void finish_outcome(struct collect *collect, const struct end *end)
     snprintf(outcome->ended, sizeof outcome->ended, "%s", end_name(end->ended));
 }
 
+/* The last stacks' names. All else is in the file by then: whoever kills us now costs only these.
+ */
+static void finish_names(struct collect *collect)
+{
+    if (!collect->symbolizer)
+        return;
+    symbolizer_settle(collect->symbolizer, LAST_NAMES_MS);
+    output_meta(&collect->output, "symbols", symbolizer_json(collect->symbolizer));
+}
+
 /* Everything that nobody can change any more goes to the file, then the file is closed. */
 static void finish(struct collect *collect)
 {
@@ -392,6 +408,7 @@ static void finish(struct collect *collect)
     output_meta(&collect->output, "process", process_title_end_json(collect->title));
     write_end(collect, &end);
     flush(collect, now_ns());
+    finish_names(collect);
     finish_outcome(collect, &end);
     output_close(&collect->output, collect->outcome.complete);
 }
@@ -401,6 +418,8 @@ static void leave(struct collect *collect)
     struct vs_ring_header *header = collect->drain.header;
     if (collect->nvml)
         nvml_stop(collect->nvml);
+    if (collect->symbolizer)
+        symbolizer_stop(collect->symbolizer);
     if (collect->output.error == 0 && collect->ring_path[0])
         unlink(collect->ring_path);
     atomic_store(&header->collector_state,
@@ -438,6 +457,10 @@ static int map_ring(struct collect *collect)
     if (ring.st_size < (off_t)VS_RING_HEADER_BYTES)
         return -EINVAL;
     collect->ring_bytes = (uint64_t)ring.st_size;
+    /* Not for the process that is asked for names. */
+    fcntl(collect->options.ring_fd, F_SETFD, FD_CLOEXEC);
+    if (collect->options.pidfd >= 0)
+        fcntl(collect->options.pidfd, F_SETFD, FD_CLOEXEC);
     void *mapped = mmap(NULL, collect->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                         collect->options.ring_fd, 0);
     return mapped == MAP_FAILED ? -errno : drain_open(&collect->drain, mapped, collect->ring_bytes);
@@ -533,7 +556,9 @@ int collect_open(struct collect *collect, const struct options *options,
     open_output(collect, environment);
     rename_ring(collect);
     tell_unsupported(collect);
+    collect->symbolizer = symbolizer_new(&collect->output, options->hide);
     collect->records = (struct records){.output = &collect->output,
+                                        .symbolizer = collect->symbolizer,
                                         .resolution_ns = options->resolution_ns,
                                         .hide = options->hide,
                                         .device_seen = watch_device,

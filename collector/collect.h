@@ -14,6 +14,7 @@
 #include "options.h"
 #include "records.h"
 #include "rundir.h"
+#include "symbolizer.h"
 #include "target.h"
 #include "watch.h"
 #include "write.h"
@@ -27,8 +28,9 @@ struct collect {
     struct output output;
     struct records records;
     struct loss loss;
-    struct nvml *nvml;        /* NULL: no memory for it */
-    char ring_path[PATH_MAX]; /* of a ring that is a file; empty: none */
+    struct nvml *nvml;             /* NULL: no memory for it */
+    struct symbolizer *symbolizer; /* NULL: no memory for it */
+    char ring_path[PATH_MAX];      /* of a ring that is a file; empty: none */
 
     struct rundir_report report; /* our file in VRAMSCOPE_RUN_DIR */
     struct rundir_outcome outcome;

@@ -85,8 +85,12 @@ static bool take_module(struct records *records, const struct vs_record_head *he
                                        .end = module.end,
                                        .load_bias = module.load_bias,
                                        .build_id_bytes = module.build_id_bytes,
-                                       .path = records->hide ? shown : path};
+                                       .path = path};
     memcpy(definition.build_id, module.build_id, sizeof definition.build_id);
+    if (records->symbolizer)
+        symbolizer_module(records->symbolizer, &definition);
+    if (records->hide)
+        definition.path = shown;
     output_module(records->output, &definition);
     return true;
 }
@@ -125,6 +129,8 @@ static bool take_stack(struct records *records, const struct vs_record_head *hea
     struct vs_stack_def definition = {
         .id = head->id, .generation = stack.generation, .frame_count = count, .frames = frames};
     output_stack(records->output, &definition);
+    if (records->symbolizer)
+        symbolizer_stack(records->symbolizer, &definition);
     return true;
 }
 

@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "drain.h"
+#include "symbolizer.h"
 #include "write.h"
 
 struct records {
     struct output *output;
+    struct symbolizer *symbolizer; /* is told of modules and stacks; NULL: there is none */
     uint64_t resolution_ns;
     bool hide;
 
