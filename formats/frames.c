@@ -324,7 +324,7 @@ static void push_native(struct merge *merge, const struct place *place)
 static bool is_function(const char *function, const char *name)
 {
     size_t bytes = strlen(name);
-    return strncmp(function, name, bytes) == 0 &&
+    return function[0] == name[0] && strncmp(function, name, bytes) == 0 &&
            (function[bytes] == 0 || strchr(".@ ", function[bytes]) != NULL);
 }
 

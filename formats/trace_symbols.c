@@ -84,15 +84,15 @@ struct vs_symbol {
     uint32_t capacity;
 };
 
-static size_t slot_of(const struct vs_symbols *symbols, uint32_t module, uint64_t address)
+static struct vs_symbol_slot *slot_of(const struct vs_symbols *symbols, uint32_t module,
+                                      uint64_t address)
 {
     uint64_t hash = (address ^ (uint64_t)module << 40) * 0x9e3779b97f4a7c15ULL;
-    size_t mask = symbols->capacity - 1;
-    size_t at = (size_t)(hash >> 20) & mask;
-    while (symbols->slots[at] != NULL &&
-           (symbols->slots[at]->def.module != module || symbols->slots[at]->def.address != address))
+    size_t mask = symbols->capacity - 1, at = (size_t)(hash >> 32) & mask;
+    struct vs_symbol_slot *slots = symbols->slots;
+    while (slots[at].symbol != NULL && (slots[at].address != address || slots[at].module != module))
         at = (at + 1) & mask;
-    return at;
+    return &slots[at];
 }
 
 static int grow(struct vs_symbols *symbols)
@@ -103,11 +103,10 @@ static int grow(struct vs_symbols *symbols)
     grown.slots = calloc(grown.capacity, sizeof *grown.slots);
     if (grown.slots == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < symbols->capacity; i++) {
-        struct vs_symbol *symbol = symbols->slots[i];
-        if (symbol != NULL)
-            grown.slots[slot_of(&grown, symbol->def.module, symbol->def.address)] = symbol;
-    }
+    for (size_t i = 0; i < symbols->capacity; i++)
+        if (symbols->slots[i].symbol != NULL)
+            *slot_of(&grown, symbols->slots[i].module, symbols->slots[i].address) =
+                symbols->slots[i];
     free(symbols->slots);
     *symbols = grown;
     return 0;
@@ -123,9 +122,9 @@ static struct vs_symbol *begin(struct vs_symbols *symbols, struct vs_arena *aren
     if (symbol == NULL)
         return NULL;
     *symbol = (struct vs_symbol){.def = {.module = module, .address = address}};
-    size_t at = slot_of(symbols, module, address);
-    symbols->used += symbols->slots[at] == NULL;
-    symbols->slots[at] = symbol;
+    struct vs_symbol_slot *slot = slot_of(symbols, module, address);
+    symbols->used += slot->symbol == NULL;
+    *slot = (struct vs_symbol_slot){address, module, symbol};
     return symbol;
 }
 
@@ -187,7 +186,7 @@ const struct vs_symbol_def *vs_symbols_find(const struct vs_symbols *symbols, ui
 {
     if (symbols->capacity == 0)
         return NULL;
-    const struct vs_symbol *symbol = symbols->slots[slot_of(symbols, module, address)];
+    const struct vs_symbol *symbol = slot_of(symbols, module, address)->symbol;
     return symbol == NULL ? NULL : &symbol->def;
 }
 

@@ -35,8 +35,15 @@ const struct vs_module_def *vs_module_map_find(const struct vs_module_map *map, 
 
 struct vs_symbol; /* a definition that may still grow */
 
+/* The key beside the definition: looking for one touches nothing else. */
+struct vs_symbol_slot {
+    uint64_t address;
+    uint32_t module;
+    struct vs_symbol *symbol; /* NULL: free */
+};
+
 struct vs_symbols {
-    struct vs_symbol **slots;
+    struct vs_symbol_slot *slots;
     size_t capacity, used;
     struct vs_symbol *open; /* the list that the next row may go on with */
 };
