@@ -370,6 +370,7 @@ static void take_back(struct hook_call *call, int result)
 {
     struct vs_event undo = call->event;
     undo.kind = VS_KIND_UNDO;
+    undo.stack = 0; /* the record that it names has it */
     undo.handle = call->intent;
     undo.time_ns = 0;
     undo.result = result;

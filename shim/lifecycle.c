@@ -15,6 +15,7 @@
 #include "config.h"
 #include "real_dl.h"
 #include "ring_producer.h"
+#include "stacks.h"
 #include "sys.h"
 #include "thread_state.h"
 
@@ -181,6 +182,7 @@ static int begin_recording(struct lifecycle_page *page)
     lifecycle.messages_printed = 0;
     lifecycle_ring = started.ring;
     atomic_store(&page->generation, lifecycle.generation);
+    stacks_begin();
     hand_over_unrecorded(started.ring);
     /* Release: the ring and the generation come before it. */
     atomic_store_explicit(&page->recording, 1, memory_order_release);
@@ -212,6 +214,7 @@ static void start(struct lifecycle_page *page)
         return;
     }
     fatal_signals_install();
+    stacks_prepare();
     set_phase(page, LIFECYCLE_RECORDING);
     wait_until_ready(lifecycle_ring);
     lifecycle_print_messages();
@@ -279,5 +282,9 @@ __attribute__((constructor)) static void on_load(void)
     real_dl_load();
     process_end_resolve();
     fatal_signals_resolve();
+    if (!shim_config.disabled) {
+        modules_refresh();
+        stacks_prepare();
+    }
     errno = saved_errno;
 }

@@ -20,6 +20,7 @@
 
 #include "elf_object.h"
 #include "hook.h"
+#include "stacks.h"
 #include "sys.h"
 
 #define RUNTIME_PREFIX "libcudart.so"
@@ -247,6 +248,7 @@ static void look(void)
     publish_keys(&walk);
     publish_choices();
     forget_unloaded();
+    stacks_objects_changed();
     atomic_store(&table.loads_seen, loads);
     atomic_store(&table.refreshed_ns, shim_now_ns());
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "lifecycle.h"
+#include "stacks.h"
 #include "sys.h"
 #include "thread_state.h"
 
@@ -498,13 +499,49 @@ static void count_lost_event(struct vs_ring_header *ring, const struct vs_event 
                     event->result == 0 ? event->size : 0);
 }
 
+/* What the program did, as against what is measured, taken back or told of the process. */
+static bool has_cause(unsigned kind)
+{
+    return (kind < VS_KIND_SAMPLE && kind != VS_KIND_UNDO) ||
+           (kind >= VS_KIND_MARK && kind <= VS_KIND_PHASE_END);
+}
+
+/* Its stack and, if it has none yet, its time; *timing says what that costs, if it is measured. */
+struct timing {
+    uint32_t events; /* that this one stands for; 0: not measured */
+    uint64_t began_ns;
+    uint64_t waited_before_ns;
+};
+
+static inline void complete(struct vs_event *event, struct shim_thread *thread,
+                            struct timing *timing)
+{
+    if (__builtin_expect(!thread->named || thread->generation != shim_generation(), 0)) {
+        intern_thread();
+    }
+    timing->events = events_timed(thread);
+    timing->waited_before_ns = thread->waited_ns;
+    timing->began_ns = timing->events != 0 || event->time_ns == 0 ? shim_now_ns() : 0;
+    if (event->time_ns == 0) {
+        event->time_ns = timing->began_ns;
+    }
+    if (event->stack == 0 && has_cause(event->kind)) {
+        event->stack = stacks_capture();
+    }
+}
+
 /* Returns the sequence; 0 when it was lost: not counted yet if *cause is below VS_LOSS_CAUSES. */
 static inline uint64_t put_event(struct vs_event *event, enum vs_loss_cause *cause)
 {
     struct shim_thread *thread = &shim_thread;
+    struct timing timing = {0};
     *cause = VS_LOSS_CAUSES;
-    if (!shim_recording() &&
-        !(thread->busy == 0 && lifecycle_wait_until_recording(WAIT_PER_EVENT_NS))) {
+    if (shim_recording() ||
+        (thread->busy == 0 && lifecycle_wait_until_recording(WAIT_PER_EVENT_NS))) {
+        complete(event, thread, &timing);
+    }
+    /* Once more: a signal handler may have forked meanwhile. */
+    if (!shim_recording()) {
         lifecycle_lose_unrecorded(event);
         return 0;
     }
@@ -512,16 +549,7 @@ static inline uint64_t put_event(struct vs_event *event, enum vs_loss_cause *cau
     struct writer writer;
     uint64_t position = 0;
 
-    if (__builtin_expect(!thread->named || thread->generation != shim_generation(), 0)) {
-        intern_thread();
-    }
     writer_open(ring, thread, &writer);
-    uint32_t timed = events_timed(thread);
-    uint64_t waited_before_ns = thread->waited_ns;
-    uint64_t began_ns = timed != 0 ? shim_now_ns() : 0;
-    if (event->time_ns == 0) {
-        event->time_ns = timed != 0 ? began_ns : shim_now_ns();
-    }
     if (writer_begin(ring, thread, EVENT_CELLS, &position, cause)) {
         write_event(ring, position, event);
         commit(ring, position, EVENT_CELLS);
@@ -529,8 +557,9 @@ static inline uint64_t put_event(struct vs_event *event, enum vs_loss_cause *cau
     } else {
         position = 0;
     }
-    if (timed != 0) {
-        account_spent(ring, began_ns, thread->waited_ns - waited_before_ns, timed);
+    if (timing.events != 0) {
+        account_spent(ring, timing.began_ns, thread->waited_ns - timing.waited_before_ns,
+                      timing.events);
     }
     writer_close(thread, &writer);
     return position;

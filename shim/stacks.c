@@ -160,12 +160,10 @@ static void count(_Atomic uint64_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-static void publish_state(struct vs_ring_header *ring)
+static void publish_method(struct vs_ring_header *ring)
 {
     uint32_t method = shim_config.want_native ? unwind_method() : VS_NATIVE_OFF;
-    uint32_t state = shim_config.want_python ? python_state() : VS_PYTHON_NONE;
     atomic_store_explicit(&ring->native_method, method, memory_order_relaxed);
-    atomic_store_explicit(&ring->python_state, state, memory_order_relaxed);
 }
 
 static void account(uint32_t id, bool kept, enum vs_stack_note native_note)
@@ -181,7 +179,7 @@ static void account(uint32_t id, bool kept, enum vs_stack_note native_note)
     if (native_note == VS_STACK_NOTE_NATIVE_STOPPED) {
         count(&ring->native_stopped);
     }
-    publish_state(ring);
+    publish_method(ring);
 }
 
 /* Each object's definition is sent on the way. False when an address lies in none that is known. */
@@ -201,38 +199,26 @@ static unsigned put_note(uint64_t *words, enum vs_stack_note note)
     return note != VS_STACK_NOTE_NONE;
 }
 
-/* The record's words; -1 when a name that they need found no room. */
-static int describe(const struct capture *capture, uint64_t *words)
+/* Its id, under which the record is committed; 0 when it found no room. `python`: its words. */
+static uint32_t send(const struct capture *capture, const uint64_t *python, unsigned python_words)
 {
-    unsigned used = capture->native_count;
-    memcpy(words, capture->native, used * sizeof(*words));
-    used += put_note(words + used, capture->native_note);
-    int described = capture->python_count == 0
-                        ? 0
-                        : python_describe(capture->python, capture->python_count, words + used);
-    if (described < 0) {
-        return described;
-    }
-    used += (unsigned)described;
-    return (int)(used + put_note(words + used, capture->python_note));
-}
-
-/* Its id, under which the record is committed; 0 when it found no room. */
-static uint32_t send(const struct capture *capture)
-{
-    uint64_t words[capture->native_count + capture->python_count + 2];
+    uint64_t words[capture->native_count + python_words + 2];
     struct vs_record_stack stack = {.generation = capture->generation};
-    int used = describe(capture, words);
-    if (used < 0) {
-        return 0;
-    }
+    unsigned used = capture->native_count;
+    memcpy(words, capture->native, used * sizeof(words[0]));
+    used += put_note(words + used, capture->native_note);
+    memcpy(words + used, python, python_words * sizeof(words[0]));
+    used += python_words;
+    used += put_note(words + used, capture->python_note);
     uint32_t id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
-    bool sent = shim_emit_definition(VS_RECORD_STACK, id, (uint32_t)used, &stack, sizeof(stack),
-                                     words, (uint32_t)used * (uint32_t)sizeof(words[0]));
+    bool sent = shim_emit_definition(VS_RECORD_STACK, id, used, &stack, sizeof(stack), words,
+                                     used * (uint32_t)sizeof(words[0]));
     return sent ? id : 0;
 }
 
-static uint32_t enter(const struct capture *capture, const struct stack_key *key)
+/* Enters it into the table and sends it, unless another thread does so first. */
+static uint32_t enter(const struct capture *capture, const struct stack_key *key,
+                      const uint64_t *python, unsigned python_words)
 {
     _Atomic uint32_t *place = stack_table_claim(key);
     /* Acquire: as in stack_table_find. */
@@ -241,29 +227,45 @@ static uint32_t enter(const struct capture *capture, const struct stack_key *key
         return known;
     }
     TEST_POINT(STACKS_CLAIMED);
-    uint32_t id = send(capture);
+    uint32_t id = send(capture, python, python_words);
     TEST_POINT(STACKS_SENT);
     bool kept = id != 0 && place != NULL && stack_table_settle(place, id);
     account(id, kept, capture->native_note);
     return id;
 }
 
-/* False when the frame pointers led elsewhere than the unwind tables do: then that was the last
- * time. */
+/* A code object that it needs has no name yet, and none could be sent: the next time, perhaps. */
+static uint32_t enter_without_python(struct capture *capture)
+{
+    capture->python_count = 0;
+    capture->python_note = VS_STACK_NOTE_PYTHON_NO_ROOM;
+    struct stack_key key = key_of(capture);
+    uint32_t known = stack_table_find(&key);
+    return known != 0 ? known : enter(capture, &key, NULL, 0);
+}
+
+static uint32_t describe_and_enter(struct capture *capture, const struct stack_key *key)
+{
+    uint64_t words[capture->python_count + 1];
+    int described = 0;
+    if (capture->python_count > 0) {
+        described = python_describe(capture->python, capture->python_count, words);
+    }
+    return described < 0 ? enter_without_python(capture)
+                         : enter(capture, key, words, (unsigned)described);
+}
+
+/* False when the frame pointers led elsewhere than the unwind tables do. */
 static bool holds_by_tables(const struct capture *capture)
 {
-    if (unwind_method() != VS_NATIVE_FRAME_POINTERS) {
+    if (!shim_config.want_native || unwind_method() != VS_NATIVE_FRAME_POINTERS) {
         return true;
     }
     uint64_t proof[shim_config.depth];
     enum vs_stack_note note;
     unsigned count = unwind_here_by_tables(proof, shim_config.depth, &note);
-    if (count == capture->native_count && note == capture->native_note &&
-        memcmp(proof, capture->native, count * sizeof(proof[0])) == 0) {
-        return unwind_method() == VS_NATIVE_FRAME_POINTERS;
-    }
-    unwind_proved_wrong();
-    return false;
+    return count == capture->native_count && note == capture->native_note &&
+           memcmp(proof, capture->native, count * sizeof(proof[0])) == 0;
 }
 
 /* The walk once more, what it depends on having changed. The id if that stack is known. */
@@ -275,6 +277,23 @@ static uint32_t walk_again(struct capture *capture, struct stack_key *key)
     return stack_table_find(key);
 }
 
+/*
+ * What the proof found out (an object without frame pointers) may be all that the
+ * walk needed to know; if not, frame pointers have had their chance.
+ */
+static uint32_t prove(struct capture *capture, struct stack_key *key)
+{
+    uint32_t known = 0;
+    if (!holds_by_tables(capture)) {
+        known = walk_again(capture, key);
+        if (!holds_by_tables(capture)) {
+            unwind_proved_wrong();
+            known = walk_again(capture, key);
+        }
+    }
+    return known;
+}
+
 /* Never inlined: what a known stack costs should not grow by this. */
 __attribute__((noinline)) static uint32_t capture_new(struct capture *capture,
                                                       struct stack_key *key)
@@ -283,10 +302,10 @@ __attribute__((noinline)) static uint32_t capture_new(struct capture *capture,
     if (modules_refresh_if_stale(!send_modules(capture))) {
         known = walk_again(capture, key);
     }
-    if (known == 0 && !holds_by_tables(capture)) {
-        known = walk_again(capture, key);
+    if (known == 0) {
+        known = prove(capture, key);
     }
-    return known != 0 ? known : enter(capture, key);
+    return known != 0 ? known : describe_and_enter(capture, key);
 }
 
 /* ---- for the other rooms ------------------------------------------------------------ */
@@ -318,12 +337,18 @@ void stacks_prepare(void)
     }
 }
 
+void stacks_objects_changed(void)
+{
+    if (!shim_config.disabled && python_is_missing()) {
+        python_prepare();
+    }
+}
+
 void stacks_begin(void)
 {
     if (wanted()) {
-        stacks_prepare();
         stack_table_begin();
         atomic_store(&last_id, 0);
-        publish_state(lifecycle_ring);
+        publish_method(lifecycle_ring);
     }
 }

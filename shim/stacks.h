@@ -26,9 +26,12 @@
 
 /* Id of the calling thread's stack, its record committed; 0: none (not wanted, or lost). */
 uint32_t stacks_capture(void);
-/* In the constructor, the module table filled: finds what the walks need. */
+/* In the constructor and when recording has begun, the module table filled: what the walks need. */
 void stacks_prepare(void);
-/* Recording begins in this process, its ring at hand: maps the table, counts from new. */
+/* After the list of loaded objects was looked through: an interpreter may be among the new ones. */
+void stacks_objects_changed(void);
+/* Recording is about to begin in this process, its ring at hand: maps the table, counts from new.
+ */
 void stacks_begin(void);
 
 #ifdef VS_TEST_POINTS
@@ -81,7 +84,8 @@ unsigned python_walk(struct python_frame *frames, unsigned max, enum vs_stack_no
 int python_describe(const struct python_frame *frames, unsigned count, uint64_t *words);
 /* Finds the interpreter; where the loader may be asked (start, after an object was loaded). */
 void python_prepare(void);
-/* True when python_prepare should be called again: an object was loaded since and none was found. */
+/* True when python_prepare should be called again: an object was loaded since and none was found.
+ */
 bool python_is_missing(void);
 enum vs_python_state python_state(void);
 

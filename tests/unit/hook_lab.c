@@ -11,6 +11,7 @@
 #include "../../formats/ring.h"
 #include "../../shim/lifecycle.h"
 #include "../../shim/real_dl.h"
+#include "../../shim/stacks.h"
 
 struct lab lab;
 struct shim_config shim_config;
@@ -47,6 +48,10 @@ void lifecycle_cuda_seen(void)
 void lifecycle_flush_soon(void)
 {
     lab.flushes++;
+}
+
+void stacks_objects_changed(void)
+{
 }
 
 void lifecycle_count_abandoned(void)
