@@ -187,18 +187,42 @@ Test(interning, the_depth_cuts_each_kind_and_says_so)
     cr_assert_eq(drain(&consumer)->count[id], 2 * STACKS_DEPTH_MAX);
 }
 
-Test(interning, a_stack_that_found_no_room_is_sent_the_next_time)
+Test(interning, without_a_name_for_its_code_the_native_stack_is_kept)
 {
     struct consumer consumer = lab_begin(RING);
     lab_stack(0x1000, 20, 3);
     lab_unknown_code = 1;
-    cr_assert_eq(stacks_capture(), 0);
-    cr_assert_eq(consumer.ring->stacks_lost, 1);
+    uint32_t without = stacks_capture();
+    cr_assert_eq(stacks_capture(), without);
+    struct sent *sent = drain(&consumer);
+    cr_assert_eq(sent->stacks, 1);
+    cr_assert_eq(sent->count[without], 21);
+    cr_assert_eq(sent->last[20], vs_frame_note(VS_STACK_NOTE_PYTHON_NO_ROOM));
     lab_unknown_code = 0;
+    uint32_t id = stacks_capture();
+    cr_assert_neq(id, without, "it is tried again each time");
+    cr_assert_eq(drain(&consumer)->count[id], 23);
+    cr_assert_eq(stacks_capture(), id);
+}
+
+Test(interning, a_stack_that_found_no_room_is_sent_the_next_time)
+{
+    struct consumer consumer = lab_begin(1U << 16);
+    shim_config.when_full = SHIM_WHEN_FULL_DROP;
+    unsigned found_room = 0;
+    uint64_t first = 0x1000;
+    do {
+        lab_stack(first += 16, 60, 0);
+        found_room++;
+    } while (stacks_capture() != 0);
+    cr_assert_gt(found_room, 10);
+    cr_assert_eq(consumer.ring->stacks_lost, 1);
+    consumer_drain(&consumer);
     uint32_t id = stacks_capture();
     cr_assert_neq(id, 0);
     cr_assert_eq(stacks_capture(), id);
     cr_assert_eq(consumer.ring->stacks_inline, 0);
+    cr_assert_eq(consumer.ring->stacks_sent, found_room);
 }
 
 Test(interning, frame_pointers_are_given_up_at_the_first_difference)
