@@ -9,7 +9,6 @@
 
 #define RECENT_BITS 17U /* 2 MiB of them */
 #define PLACES_FIRST 1024U
-#define PLACES_MOST (1U << 19) /* 16 MiB, half of it used at most */
 #define HASH_FACTOR 0x9e3779b97f4a7c15ULL
 
 /* One of the addresses met lately: most stacks are made of these. */
@@ -24,9 +23,9 @@ struct symbol_place {
     bool used;
 };
 
-void symbol_wanted_init(struct symbol_wanted *wanted)
+void symbol_wanted_init(struct symbol_wanted *wanted, size_t place_most)
 {
-    *wanted = (struct symbol_wanted){0};
+    *wanted = (struct symbol_wanted){.place_most = place_most};
     wanted->recent = calloc((size_t)1 << RECENT_BITS, sizeof *wanted->recent);
 }
 
@@ -108,7 +107,7 @@ static bool grow_places(struct symbol_wanted *wanted)
 {
     size_t capacity = wanted->place_capacity ? wanted->place_capacity * 2 : PLACES_FIRST;
     struct symbol_place *grown =
-        wanted->place_count >= PLACES_MOST ? NULL : calloc(capacity, sizeof *grown);
+        wanted->place_count >= wanted->place_most ? NULL : calloc(capacity, sizeof *grown);
     if (grown == NULL)
         return false;
     for (size_t i = 0; i < wanted->place_capacity; i++)

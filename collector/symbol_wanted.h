@@ -21,7 +21,7 @@ struct symbol_wanted {
     bool map_stale;
     struct symbol_seen *recent;  /* addresses as they were in stacks, met lately */
     struct symbol_place *places; /* every module and address that was given out */
-    size_t place_count, place_capacity;
+    size_t place_count, place_capacity, place_most;
     uint64_t refused; /* addresses that found no room */
 };
 
@@ -29,7 +29,8 @@ struct symbol_wanted {
 typedef void symbol_wanted_place(void *context, const struct vs_module_def *module,
                                  uint64_t address);
 
-void symbol_wanted_init(struct symbol_wanted *wanted);
+/* At most `place_most` places are remembered. */
+void symbol_wanted_init(struct symbol_wanted *wanted, size_t place_most);
 void symbol_wanted_free(struct symbol_wanted *wanted);
 
 /* A copy is kept; `module->path` is where the file really is. */

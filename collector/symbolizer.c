@@ -16,8 +16,9 @@
 
 #define STACK_BYTES (256U * 1024U)
 #define LEAST_PRIORITY 19
-#define ANSWERS_MAX 8192U    /* waiting to be written: then the thread waits */
-#define TOLD_MODULES_MAX 32U /* modules without names that the facts list */
+#define PLACES_MOST (1U << 19) /* addresses of modules: 16 MiB of them */
+#define ANSWERS_MAX 8192U      /* waiting to be written: then the thread waits */
+#define TOLD_MODULES_MAX 32U   /* modules without names that the facts list */
 #define STOP_MS 500U
 
 /* A module that stacks led to. Never moved or freed while the thread runs. */
@@ -63,7 +64,7 @@ struct symbolizer *symbolizer_new(struct output *output, bool hide)
     symbolizer->output = output;
     symbolizer->hide = hide;
     symbolizer->answers_end = &symbolizer->answers;
-    symbol_wanted_init(&symbolizer->wanted);
+    symbol_wanted_init(&symbolizer->wanted, PLACES_MOST);
     symbol_client_init(&symbolizer->client, no_folders);
     symbolizer->client.background = true;
     pthread_mutex_init(&symbolizer->lock, NULL);

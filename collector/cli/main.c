@@ -17,6 +17,7 @@ static const struct command commands[] = {
     {"timeline", cmd_timeline, "the curves: CSV, JSON, or drawn in the terminal"},
     {"dump", cmd_dump, "the events, one a line"},
     {"verify", cmd_verify, "check a trace: integrity and invariants"},
+    {"symbolize", cmd_symbolize, "name the native code of a trace later, or elsewhere"},
     {"doctor", cmd_doctor, "which hooks take effect here, and why not"},
 };
 
