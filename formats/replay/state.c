@@ -1,103 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The fold's frame: devices, owners, sites, moves, and which file takes which
- * kind of event.
- */
+/* The fold's frame: devices, moves, and which file takes which kind of event. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "state_internal.h"
 
-enum { DEVICE_OFFSET = 128, FIRST_ROOM = 64 };
+enum { DEVICE_OFFSET = 128 };
 
 void state_fail(struct vs_state *state)
 {
     state->error = -ENOMEM;
-}
-
-/* ---- owners ------------------------------------------------------------------- */
-
-/* Libraries whose driver memory a caching allocator cuts into blocks it reports. */
-static bool is_framework_library(const char *name)
-{
-    return strcmp(name, "libc10_cuda") == 0 || strcmp(name, "libc10_hip") == 0;
-}
-
-static bool is_hash(const char *text, size_t length)
-{
-    return length == 8 && strspn(text, "0123456789abcdef") >= length;
-}
-
-/* "/x/libcudart-1a2b3c4d.so.12" → "libcudart": the directory, the version and a wheel's hash go. */
-static void owner_name(const char *path, char *name, size_t room)
-{
-    const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
-    const char *suffix = strstr(base, ".so");
-    size_t length = suffix != NULL ? (size_t)(suffix - base) : strlen(base);
-    const char *dash = memrchr(base, '-', length);
-    if (dash != NULL && is_hash(dash + 1, length - (size_t)(dash + 1 - base)))
-        length = (size_t)(dash - base);
-    snprintf(name, room, "%.*s", (int)(length < room ? length : room - 1), base);
-}
-
-static uint16_t add_owner(struct vs_state *state, const char *name)
-{
-    for (size_t i = 0; i < state->owner_count; i++)
-        if (strcmp(state->owners[i].name, name) == 0)
-            return (uint16_t)i;
-    if (state->owner_count == UINT16_MAX)
-        return 0;
-    if (state->owner_count == state->owner_room) {
-        size_t room = state->owner_room == 0 ? FIRST_ROOM : state->owner_room * 2;
-        struct vs_owner *owners = realloc(state->owners, room * sizeof(*owners));
-        if (owners == NULL) {
-            state_fail(state);
-            return 0;
-        }
-        state->owners = owners;
-        state->owner_room = room;
-    }
-    struct vs_owner *owner = &state->owners[state->owner_count];
-    snprintf(owner->name, sizeof(owner->name), "%s", name);
-    owner->framework = is_framework_library(name);
-    return (uint16_t)state->owner_count++;
-}
-
-uint16_t state_owner(struct vs_state *state, uint32_t module)
-{
-    uint64_t *known = vs_sizes_get(&state->owner_by_module, module);
-    if (known != NULL)
-        return (uint16_t)*known;
-    const char *path = state->names.module_path(state->names.self, module);
-    char name[sizeof(state->owners[0].name)] = "unknown";
-    if (path != NULL && path[0] != 0)
-        owner_name(path, name, sizeof(name));
-    uint16_t owner = add_owner(state, name);
-    uint64_t *slot = vs_sizes_put(&state->owner_by_module, module);
-    if (slot == NULL)
-        state_fail(state);
-    else
-        *slot = owner;
-    return owner;
-}
-
-const char *vs_state_owner_name(const struct vs_state *state, uint16_t owner)
-{
-    return owner < state->owner_count ? state->owners[owner].name : "unknown";
-}
-
-bool vs_state_by_framework(struct vs_state *state, const struct vs_event *event)
-{
-    uint16_t owner = state_owner(state, event->module);
-    return owner < state->owner_count && state->owners[owner].framework;
-}
-
-const char *vs_state_string(const struct vs_state *state, uint32_t id)
-{
-    const char *text = id == 0 ? NULL : state->names.string(state->names.self, id);
-    return text == NULL ? "" : text;
 }
 
 /* ---- devices ------------------------------------------------------------------- */
@@ -157,87 +70,14 @@ void state_owner_add(struct vs_state *state, struct vs_device_state *device, uin
     device->owner_bytes[owner] += bytes;
 }
 
-/* ---- sites ---------------------------------------------------------------------- */
-
-static bool same_site(const struct vs_site *a, const struct vs_site *b)
-{
-    return a->stack == b->stack && a->owner == b->owner && a->label == b->label &&
-           a->device == b->device && a->layer == b->layer && a->kind == b->kind &&
-           a->segment == b->segment;
-}
-
-static uint64_t site_key(const struct vs_site *site)
-{
-    uint64_t place = (uint64_t)site->owner | (uint64_t)site->label << 16 |
-                     (uint64_t)(uint8_t)site->device << 32 | (uint64_t)site->layer << 40 |
-                     (uint64_t)site->kind << 44 | (uint64_t)site->segment << 48;
-    return place ^ (uint64_t)site->stack * 0x9e3779b97f4a7c15ULL;
-}
-
-static uint32_t add_site(struct vs_state *state, const struct vs_site *wanted, uint64_t *head)
-{
-    if (state->site_count == state->site_room) {
-        size_t room = state->site_room == 0 ? FIRST_ROOM : state->site_room * 2;
-        struct vs_site *sites =
-            room > UINT32_MAX ? NULL : realloc(state->sites, room * sizeof(*sites));
-        if (sites == NULL) {
-            state_fail(state);
-            return 0;
-        }
-        state->sites = sites;
-        state->site_room = room;
-    }
-    state->sites[state->site_count] = *wanted;
-    state->sites[state->site_count].next = (uint32_t)*head;
-    *head = ++state->site_count;
-    return (uint32_t)*head;
-}
-
-static uint32_t site_id(struct vs_state *state, const struct vs_site *wanted)
-{
-    uint64_t *head = vs_sizes_put(&state->site_index, site_key(wanted));
-    if (head == NULL) {
-        state_fail(state);
-        return 0;
-    }
-    for (uint32_t id = (uint32_t)*head; id != 0; id = state->sites[id - 1].next)
-        if (same_site(&state->sites[id - 1], wanted))
-            return id;
-    return add_site(state, wanted, head);
-}
-
-uint32_t vs_state_site_of(struct vs_state *state, const struct vs_event *event, int8_t device,
-                          enum vs_layer layer, bool segment)
-{
-    struct vs_site wanted = {.stack = event->stack,
-                             .owner = state_owner(state, event->module),
-                             .label = event->label != 0 ? event->label : event->call,
-                             .device = device,
-                             .layer = (uint8_t)layer,
-                             .kind = VS_SITE_CALL,
-                             .segment = segment};
-    return site_id(state, &wanted);
-}
-
-uint32_t state_special_site(struct vs_state *state, int8_t device, enum vs_layer layer,
-                            enum vs_site_kind kind)
-{
-    struct vs_site wanted = {.device = device, .layer = (uint8_t)layer, .kind = (uint8_t)kind};
-    return site_id(state, &wanted);
-}
-
-const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site)
-{
-    return site == 0 || site > state->site_count ? NULL : &state->sites[site - 1];
-}
-
 /* ---- moves ---------------------------------------------------------------------- */
 
 static void tell_move(const struct vs_state *state, const struct vs_move *move)
 {
-    for (size_t i = 0; i < state->subscriber_count; i++)
-        if (state->subscribers[i].move != NULL)
-            state->subscribers[i].move(state->subscribers[i].self, state, move);
+    for (size_t i = 0; i < state->movers.count; i++) {
+        const struct vs_subscriber *subscriber = &state->subscribers[state->movers.members[i]];
+        subscriber->move(subscriber->self, state, move);
+    }
 }
 
 void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count)
@@ -455,12 +295,10 @@ static unsigned interest_in(const struct vs_event *event)
 
 static void tell_event(const struct vs_state *state, const struct vs_sequenced_event *event)
 {
-    unsigned about = interest_in(&event->event);
-    for (size_t i = 0; i < state->subscriber_count; i++) {
-        const struct vs_subscriber *subscriber = &state->subscribers[i];
-        if (subscriber->event != NULL &&
-            (subscriber->interest == VS_INTEREST_ALL || subscriber->interest & about))
-            subscriber->event(subscriber->self, state, event);
+    const struct vs_audience *audience = &state->listeners[interest_in(&event->event)];
+    for (size_t i = 0; i < audience->count; i++) {
+        const struct vs_subscriber *subscriber = &state->subscribers[audience->members[i]];
+        subscriber->event(subscriber->self, state, event);
     }
 }
 
@@ -529,11 +367,24 @@ void vs_state_destroy(struct vs_state *state)
     free(state);
 }
 
+static void join(struct vs_audience *audience, size_t index)
+{
+    audience->members[audience->count++] = (uint8_t)index;
+}
+
 int vs_state_subscribe(struct vs_state *state, const struct vs_subscriber *subscriber)
 {
     if (state->subscriber_count == VS_SUBSCRIBERS)
         return -ENOSPC;
-    state->subscribers[state->subscriber_count++] = *subscriber;
+    size_t index = state->subscriber_count++;
+    state->subscribers[index] = *subscriber;
+    if (subscriber->move != NULL)
+        join(&state->movers, index);
+    if (subscriber->peak != NULL)
+        join(&state->peakers, index);
+    for (unsigned about = 0; subscriber->event != NULL && about < VS_INTERESTS; about++)
+        if (subscriber->interest == VS_INTEREST_ALL || subscriber->interest & about)
+            join(&state->listeners[about], index);
     return 0;
 }
 

@@ -309,6 +309,14 @@ struct vs_subscriber {
                  unsigned which);
 };
 
+enum { VS_SUBSCRIBERS = 16, VS_INTERESTS = 16 };
+
+/* Indices of subscribers, in the order in which they subscribed. */
+struct vs_audience {
+    uint8_t count;
+    uint8_t members[VS_SUBSCRIBERS];
+};
+
 /* Bits of `which` in vs_subscriber.peak. */
 enum vs_peak {
     VS_PEAK_FRAMEWORK = 1 << VS_LAYER_FRAMEWORK,
@@ -318,7 +326,8 @@ enum vs_peak {
     VS_PEAK_USED = 1 << 4
 };
 
-enum { VS_DEVICE_SLOTS = 257, VS_SUBSCRIBERS = 16, VS_UNDO_KEPT = 1024 };
+enum { VS_SITE_CACHE = 1024 };
+enum { VS_DEVICE_SLOTS = 257, VS_UNDO_KEPT = 1024 };
 
 struct vs_undo; /* a free that may still be taken back */
 
@@ -335,13 +344,18 @@ struct vs_state {
     struct vs_device_state *devices[VS_DEVICE_SLOTS]; /* index = device + 128 */
     struct vs_subscriber subscribers[VS_SUBSCRIBERS];
     size_t subscriber_count;
+    /* Of them, who hears of what: moves, peaks, and events by the interests they meet. */
+    struct vs_audience movers, peakers, listeners[VS_INTERESTS];
 
     struct vs_site *sites;
     size_t site_count, site_room;
     struct vs_sizes site_index;
+    uint32_t site_cache[VS_SITE_CACHE]; /* ids found last, by hash */
     struct vs_owner *owners;
     size_t owner_count, owner_room;
     struct vs_sizes owner_by_module;
+    uint32_t last_module; /* asked for last, and its owner; valid while there are owners */
+    uint16_t last_owner;
 
     struct vs_blocks blocks;
     struct vs_allocations allocations; /* by device address */

@@ -204,9 +204,10 @@ static unsigned used_peak(const struct vs_state *state, struct vs_device_state *
 static void tell_peak(const struct vs_state *state, const struct vs_device_state *device,
                       unsigned which)
 {
-    for (size_t i = 0; i < state->subscriber_count; i++)
-        if (state->subscribers[i].peak != NULL)
-            state->subscribers[i].peak(state->subscribers[i].self, state, device, which);
+    for (size_t i = 0; i < state->peakers.count; i++) {
+        const struct vs_subscriber *subscriber = &state->subscribers[state->peakers.members[i]];
+        subscriber->peak(subscriber->self, state, device, which);
+    }
 }
 
 void device_settle(struct vs_state *state, struct vs_device_state *device)
