@@ -21,7 +21,7 @@ clang=$(command -v clang-14 || command -v clang) || {
     echo "skipped: no clang (apt-get install clang-14 libclang-rt-14-dev)"
     exit 77
 }
-sources=("$what"/formats/trace_*.c "$what"/formats/ring_file.c "$what"/formats/record.c)
+sources=("$what"/formats/*.c)
 if ! "$clang" -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined \
     -fno-sanitize-recover=undefined -I"$what/formats" "$what/tests/fuzz/fuzz_reader.c" \
     "${sources[@]}" -lzstd -lxxhash -ljansson -o "$folder/fuzz" 2>"$folder/log"; then

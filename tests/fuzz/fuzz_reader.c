@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frames.h"
 #include "trace.h"
 #include "trace_chunk.h"
 
@@ -44,30 +45,38 @@ static void repair(uint8_t *data, size_t bytes)
 }
 
 /* Looks at everything an event points to; the sum keeps the compiler from leaving it out. */
-static uint64_t look_up(struct vs_reader *reader, const struct vs_event *event)
+static uint64_t look_up(const struct vs_reader *reader, struct vs_frames *frames,
+                        const struct vs_event *event)
 {
     const char *call = vs_reader_string(reader, event->call);
     const struct vs_module_def *module = vs_reader_module(reader, event->module);
-    const struct vs_stack_def *stack = vs_reader_stack(reader, event->stack);
+    const struct vs_frame *list;
+    long frame_count = vs_frames_of(frames, event->stack, &list);
     uint64_t sum = call == NULL ? 0 : strlen(call);
     sum += module == NULL ? 0 : strlen(module->path) + module->build_id_bytes;
-    for (uint32_t i = 0; stack != NULL && i < stack->frame_count; i++)
-        sum += stack->frames[i];
-    return sum;
+    for (long i = 0; i < frame_count; i++) {
+        sum += list[i].line + (list[i].function == NULL ? 0 : strlen(list[i].function));
+        sum += list[i].file == NULL ? 0 : strlen(list[i].file);
+        sum += list[i].module == NULL ? 0 : strlen(list[i].module);
+    }
+    return sum + (uint64_t)vs_frames_own(list, frame_count > 0 ? (size_t)frame_count : 0);
 }
 
 static void read_all(const uint8_t *data, size_t bytes)
 {
     static const char *const facts[] = {"process", "clock", "hooks", "end"};
     struct vs_reader *reader;
+    struct vs_frames *frames;
     struct vs_error error;
     struct vs_sequenced_event event;
     uint64_t count = 0;
     volatile uint64_t sum = 0;
     if (vs_reader_open_memory(data, bytes, "fuzzed", &reader, &error) != 0)
         return;
+    if (vs_frames_new(reader, &frames) != 0)
+        abort(); /* no memory for a few hundred KiB */
     while (vs_reader_next(reader, &event) == 1) {
-        sum += look_up(reader, &event.event) + vs_reader_status(reader)->chunks;
+        sum += look_up(reader, frames, &event.event) + vs_reader_status(reader)->chunks;
         count++;
     }
     if (count != vs_reader_status(reader)->events)
@@ -76,6 +85,7 @@ static void read_all(const uint8_t *data, size_t bytes)
         sum += vs_reader_meta(reader, facts[i]) != NULL;
     for (size_t i = 0; i < vs_reader_device_count(reader); i++)
         sum += strlen(vs_reader_device(reader, i)->name);
+    vs_frames_free(frames);
     vs_reader_close(reader);
 }
 
