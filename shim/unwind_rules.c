@@ -12,66 +12,75 @@
 #define OP_BREG_RBP 0x76U /* DWARF: the register's value plus a number */
 #define OP_DEREF 0x06U
 
-struct unwind_rules unwind_rules;
+struct unwind_rules unwind_rules = {.age = 1}; /* what was never written is of age 0 */
 
-/* ---- the table --------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------- */
 
-/*
- * Words of the generation whose low bits were the same are gone before one of
- * the new age is found. Several threads may do this at a time: what one of them
- * kept meanwhile is only lost.
- */
-static void turn(uint32_t from, uint32_t age)
+static void begin_age(uint64_t from, uint32_t generation)
 {
-    for (uint32_t place = 0; place < 1U << UNWIND_PLACE_BITS; place++) {
-        atomic_store_explicit(&unwind_rules.word[place][0], 0, memory_order_relaxed);
-        atomic_store_explicit(&unwind_rules.word[place][1], 0, memory_order_relaxed);
-    }
-    /* Release: who sees the age sees the empty table. */
-    atomic_compare_exchange_strong_explicit(&unwind_rules.age, &from, age, memory_order_release,
-                                            memory_order_relaxed);
+    uint32_t age = (uint32_t)from + 1;
+    atomic_compare_exchange_strong(&unwind_rules.age, &from,
+                                   (uint64_t)generation << 32 | (age != 0 ? age : 1));
 }
 
-uint64_t unwind_rules_open(void)
+uint32_t unwind_rules_open(void)
 {
     for (;;) {
-        uint32_t age = atomic_load_explicit(&unwind_rules.age, memory_order_acquire);
+        uint64_t age = atomic_load_explicit(&unwind_rules.age, memory_order_acquire);
         uint32_t generation = modules_generation();
-        if (generation >> UNWIND_GENERATION_BITS == age) {
-            return (uint64_t)(generation & ((1U << UNWIND_GENERATION_BITS) - 1))
-                   << UNWIND_RULE_BITS;
+        if (age >> 32 == generation) {
+            return (uint32_t)age;
         }
-        turn(age, generation >> UNWIND_GENERATION_BITS);
+        begin_age(age, generation);
     }
 }
 
-void unwind_rule_keep(uint64_t opened, uint64_t address, uint32_t rule)
+/* False when the place is taken, or another thread was faster. */
+static bool write_entry(struct unwind_kept *kept, uint32_t age, uint64_t address, uint32_t rule)
 {
-    if (address >> UNWIND_ADDRESS_BITS != 0) {
-        return;
+    const uint64_t age_in_tag = (uint64_t)age << UNWIND_TAG_BITS;
+    uint64_t tag = atomic_load_explicit(&kept->tag, memory_order_relaxed);
+    if (atomic_load_explicit(&kept->rule, memory_order_relaxed) >> UNWIND_RULE_BITS == age ||
+        (tag >> UNWIND_TAG_BITS == age_in_tag >> UNWIND_TAG_BITS && tag != 0)) {
+        return false;
     }
-    _Atomic uint64_t *words = unwind_rules.word[unwind_rule_place(address)];
-    uint64_t latest = atomic_load_explicit(&words[0], memory_order_relaxed);
-    atomic_store_explicit(&words[1], latest, memory_order_relaxed);
-    atomic_store_explicit(&words[0], unwind_rule_key(opened, address) | rule, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong(&kept->tag, &tag, address + age_in_tag)) {
+        return false;
+    }
+    /* Release: unwind_rule_at. */
+    atomic_store_explicit(&kept->rule, (uint64_t)age << UNWIND_RULE_BITS | rule,
+                          memory_order_release);
+    return true;
 }
 
-/* ---- making one ------------------------------------------------------------------------------ */
-
-static uint32_t pack(enum unwind_rule_kind kind, uint32_t distance, uint32_t slot)
+void unwind_rule_keep(uint32_t age, uint64_t address, uint32_t rule)
 {
-    return kind | distance << UNWIND_RULE_DISTANCE_SHIFT | slot << UNWIND_RULE_SLOT_SHIFT;
+    uint32_t place = unwind_rule_place(address);
+    uint64_t now = atomic_load_explicit(&unwind_rules.age, memory_order_relaxed);
+    for (unsigned i = 0; i < UNWIND_PROBES; i++) {
+        if ((uint32_t)now != age || write_entry(&unwind_rules.kept[place], age, address, rule)) {
+            return;
+        }
+        place = (place + 1) % UNWIND_PLACES;
+    }
+    begin_age(now, (uint32_t)(now >> 32));
 }
 
-/* Whole words in 0 … `most`; -1 otherwise. */
-static int32_t words_of(int32_t bytes, int32_t most)
+/* ---- making one ------------------------------------------------------------------------ */
+
+/* Bytes in whole words, 0 … `most`; -1 otherwise. */
+static int32_t in_words(int32_t bytes, uint32_t most)
 {
-    return bytes >= 0 && bytes % WORD_BYTES == 0 && bytes / WORD_BYTES <= most ? bytes / WORD_BYTES
-                                                                               : -1;
+    return bytes >= 0 && bytes % WORD_BYTES == 0 && bytes <= (int32_t)most ? bytes : -1;
 }
 
-/* How far below the frame's address rbp is; 0 when it cannot be said. */
-static uint32_t slot_of(const struct unwind_row *row)
+uint32_t unwind_rule_uncommon(enum unwind_rule_kind kind)
+{
+    return UNWIND_RULE_UNCOMMON | (uint32_t)kind << UNWIND_RULE_SLOT_SHIFT;
+}
+
+/* How far below the frame's address rbp is, at most `most`; 0 when it cannot be said. */
+static uint32_t slot_of(const struct unwind_row *row, uint32_t most)
 {
     int32_t slot;
     switch ((enum unwind_where)row->where[UNWIND_RBP]) {
@@ -79,9 +88,7 @@ static uint32_t slot_of(const struct unwind_row *row)
     case UNWIND_SAME:
         return UNWIND_RULE_SLOT_SAME;
     case UNWIND_AT_OFFSET:
-        slot = row->operand[UNWIND_RBP] < 0
-                   ? words_of(-row->operand[UNWIND_RBP], UNWIND_RULE_SLOT_MAX)
-                   : -1;
+        slot = row->operand[UNWIND_RBP] < 0 ? in_words(-row->operand[UNWIND_RBP], most) : -1;
         return slot > (int32_t)UNWIND_RULE_SLOT_SAME ? (uint32_t)slot : 0;
     default:
         return 0;
@@ -111,35 +118,38 @@ static uint32_t make_aligned(const struct unwind_entry *entry, const struct unwi
     if (row->where[UNWIND_RBP] != UNWIND_AT_RESULT ||
         !is_rbp(entry, row->frame_operand, true, &frame) ||
         !is_rbp(entry, row->operand[UNWIND_RBP], false, &rbp) || rbp != 0 || frame >= 0 ||
-        frame % WORD_BYTES != 0 || frame < -WORD_BYTES * (int64_t)UNWIND_RULE_DISTANCE_MAX) {
-        return UNWIND_RULE_OTHER;
+        frame % WORD_BYTES != 0 || -frame > (int64_t)UNWIND_RULE_DISTANCE) {
+        return unwind_rule_uncommon(UNWIND_RULE_OTHER);
     }
-    return pack(UNWIND_RULE_ALIGNED, (uint32_t)(-frame / WORD_BYTES), 0);
+    return unwind_rule_uncommon(UNWIND_RULE_ALIGNED) | (uint32_t)-frame;
 }
 
 uint32_t unwind_rule_make(const struct unwind_entry *entry, const struct unwind_row *row)
 {
     enum unwind_where back = (enum unwind_where)row->where[UNWIND_RIP];
     enum unwind_where sp = (enum unwind_where)row->where[UNWIND_RSP];
+    uint32_t other = unwind_rule_uncommon(UNWIND_RULE_OTHER);
     if (entry->return_register != UNWIND_RIP || entry->signal) {
-        return UNWIND_RULE_OTHER;
+        return other;
     }
     if (back == UNWIND_UNDEFINED) {
-        return UNWIND_RULE_LAST;
+        return unwind_rule_uncommon(UNWIND_RULE_LAST);
     }
     if (back != UNWIND_AT_OFFSET || row->operand[UNWIND_RIP] != -WORD_BYTES ||
         (sp != UNWIND_UNSPECIFIED && !(sp == UNWIND_OFFSET && row->operand[UNWIND_RSP] == 0))) {
-        return UNWIND_RULE_OTHER;
+        return other;
     }
     if (row->frame_is_result) {
         return make_aligned(entry, row);
     }
-    int32_t distance = words_of(row->frame_operand, UNWIND_RULE_DISTANCE_MAX);
-    uint32_t slot = slot_of(row);
-    if (distance < 1 || slot == 0 ||
+    int32_t distance = in_words(row->frame_operand, UNWIND_RULE_DISTANCE);
+    if (distance < WORD_BYTES ||
         (row->frame_register != UNWIND_RSP && row->frame_register != UNWIND_RBP)) {
-        return UNWIND_RULE_OTHER;
+        return other;
     }
-    return pack(row->frame_register == UNWIND_RSP ? UNWIND_RULE_RSP : UNWIND_RULE_RBP,
-                (uint32_t)distance, slot);
+    /* What a frame holds lies above the register that it is reckoned from. */
+    uint32_t most = (uint32_t)distance;
+    uint32_t slot = slot_of(row, most < UNWIND_RULE_SLOT_MAX ? most : UNWIND_RULE_SLOT_MAX);
+    uint32_t from = row->frame_register == UNWIND_RBP ? UNWIND_RULE_FROM_RBP : 0;
+    return slot == 0 ? other : from | (uint32_t)distance | slot << UNWIND_RULE_SLOT_SHIFT;
 }
