@@ -57,7 +57,7 @@ struct machine {
     struct unwind_row memory[REMEMBERED_MAX];
 };
 
-/* ---- one instruction at a time ------------------------------------------------------ */
+/* ---- one instruction at a time ----------------------------------------------------- */
 
 static int32_t fit(struct machine *machine, int64_t value)
 {
@@ -308,7 +308,7 @@ int unwind_row_at(const struct unwind_entry *entry, uint64_t address, struct unw
     return sensible && (row->frame_is_result || row->frame_register < UNWIND_RIP) ? 0 : -EINVAL;
 }
 
-/* ---- from one frame to the one before --------------------------------------------------- */
+/* ---- from one frame to the one before ---------------------------------------------- */
 
 static bool is_known(const struct unwind_registers *registers, unsigned number)
 {

@@ -50,7 +50,7 @@ int unwind_row_at(const struct unwind_entry *entry, uint64_t address, struct unw
 int unwind_row_apply(const struct unwind_entry *entry, const struct unwind_row *row,
                      struct unwind_registers *registers, struct unwind_stack *stack);
 
-/* ---- unwind_expression.c ------------------------------------------------------------ */
+/* ---- unwind_expression.c ----------------------------------------------------------- */
 
 struct unwind_expression_input {
     const struct unwind_registers *registers;

@@ -33,62 +33,63 @@
 /* Taken in order and never given back; its bytes are 0 until its beginning is
  * there. */
 struct unwind_object {
-  _Atomic uint64_t first;
-  _Atomic uint64_t bytes;
+    _Atomic uint64_t first;
+    _Atomic uint64_t bytes;
 };
 
 struct unwind_span {
-  uint64_t first;
-  uint64_t bytes;
+    uint64_t first;
+    uint64_t bytes;
 };
 
 enum unwind_choice { UNWIND_TRIAL, UNWIND_BY_TABLES, UNWIND_BY_CHAIN };
 
 struct unwind_choices {
-  _Atomic uint32_t choice;
-  struct unwind_object plain[UNWIND_PLAIN_MAX];
+    _Atomic uint32_t choice;
+    struct unwind_object plain[UNWIND_PLAIN_MAX];
 };
 extern struct unwind_choices unwind_choices;
 
 /* What one walk by tables found. */
 struct unwind_verdict {
-  unsigned by_chain;  /* frames that a frame pointer would have left alike */
-  unsigned by_tables; /* frames in plain objects */
+    unsigned by_chain;  /* frames that a frame pointer would have left alike */
+    unsigned by_tables; /* frames in plain objects */
 };
 
-static inline enum unwind_choice unwind_chosen(void) {
-  return (enum unwind_choice)atomic_load_explicit(&unwind_choices.choice,
-                                                  memory_order_relaxed);
+static inline enum unwind_choice unwind_chosen(void)
+{
+    return (enum unwind_choice)atomic_load_explicit(&unwind_choices.choice, memory_order_relaxed);
 }
 
 /* The plain objects, copied for a walk. */
 struct unwind_plain {
-  unsigned count;
-  struct unwind_span object[UNWIND_PLAIN_MAX];
+    unsigned count;
+    struct unwind_span object[UNWIND_PLAIN_MAX];
 };
 
-static inline void unwind_copy_plain(struct unwind_plain *plain) {
-  plain->count = 0;
-  for (unsigned i = 0; i < UNWIND_PLAIN_MAX; i++) {
-    const struct unwind_object *object = &unwind_choices.plain[i];
-    /* Acquire: with its bytes its beginning shows. */
-    uint64_t bytes = atomic_load_explicit(&object->bytes, memory_order_acquire);
-    if (bytes == 0) {
-      break;
+static inline void unwind_copy_plain(struct unwind_plain *plain)
+{
+    plain->count = 0;
+    for (unsigned i = 0; i < UNWIND_PLAIN_MAX; i++) {
+        const struct unwind_object *object = &unwind_choices.plain[i];
+        /* Acquire: with its bytes its beginning shows. */
+        uint64_t bytes = atomic_load_explicit(&object->bytes, memory_order_acquire);
+        if (bytes == 0) {
+            break;
+        }
+        plain->object[plain->count++] =
+            (struct unwind_span){atomic_load_explicit(&object->first, memory_order_relaxed), bytes};
     }
-    plain->object[plain->count++] = (struct unwind_span){
-        atomic_load_explicit(&object->first, memory_order_relaxed), bytes};
-  }
 }
 
-static inline bool unwind_is_plain(const struct unwind_plain *plain,
-                                   uint64_t address) {
-  for (unsigned i = 0; i < plain->count; i++) {
-    if (address - plain->object[i].first < plain->object[i].bytes) {
-      return true;
+static inline bool unwind_is_plain(const struct unwind_plain *plain, uint64_t address)
+{
+    for (unsigned i = 0; i < plain->count; i++) {
+        if (address - plain->object[i].first < plain->object[i].bytes) {
+            return true;
+        }
     }
-  }
-  return false;
+    return false;
 }
 
 /* A frame at `address` is not left as a frame pointer says. */

@@ -14,7 +14,7 @@
 
 struct unwind_rules unwind_rules = {.age = 1}; /* what was never written is of age 0 */
 
-/* ---- the table ------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------- */
 
 static void begin_age(uint64_t from, uint32_t generation)
 {
@@ -66,7 +66,7 @@ void unwind_rule_keep(uint32_t age, uint64_t address, uint32_t rule)
     begin_age(now, (uint32_t)(now >> 32));
 }
 
-/* ---- making one ------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------- */
 
 /* Bytes in whole words, 0 … `most`; -1 otherwise. */
 static int32_t in_words(int32_t bytes, uint32_t most)

@@ -76,7 +76,7 @@ uint64_t unwind_take_encoded(struct unwind_bytes *bytes, uint8_t encoding, uint6
     }
 }
 
-/* ---- entries ---------------------------------------------------------------------- */
+/* ---- entries ----------------------------------------------------------------------- */
 
 static const uint8_t *pointer(uint64_t address)
 {
@@ -211,7 +211,7 @@ static int read_entry(const struct modules_tables *tables, uint64_t at, struct u
     return record.body.bad ? -ENOENT : 0;
 }
 
-/* ---- search -------------------------------------------------------------------------- */
+/* ---- search ------------------------------------------------------------------------ */
 
 static struct table_row row_at(const uint8_t *table, uint64_t i)
 {
