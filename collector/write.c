@@ -12,7 +12,7 @@
 
 #include "name.h"
 
-#define CHUNK_EVENTS 4096U
+#define CHUNK_EVENTS 16384U
 #define ZSTD_LEVEL 3
 #define ALTERNATIVES_MAX 100000U
 

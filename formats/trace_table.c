@@ -102,28 +102,73 @@ int vs_table_add(struct vs_table *table, const struct vs_table_row *row)
     return 0;
 }
 
-static int put_numbers(struct vs_bytes *out, uint32_t id, const struct vs_bytes *column)
+static const uint64_t *numbers_of(const struct vs_bytes *column)
 {
-    size_t count = column->bytes / sizeof(uint64_t);
-    return count == 0 ? 0 : vs_column_put(out, id, (const uint64_t *)(void *)column->data, count);
+    return (const uint64_t *)(const void *)column->data;
+}
+
+static uint64_t sum(const struct vs_bytes *column, size_t first, size_t count)
+{
+    uint64_t total = 0;
+    for (size_t i = first; i < first + count; i++)
+        total += numbers_of(column)[i];
+    return total;
+}
+
+static int put_numbers(struct vs_bytes *out, uint32_t id, const struct vs_bytes *column,
+                       size_t first, size_t count)
+{
+    return count == 0 ? 0 : vs_column_put(out, id, numbers_of(column) + first, count);
+}
+
+static int put_text(const struct vs_table *table, uint32_t text, size_t first, size_t count,
+                    struct vs_bytes *out)
+{
+    const struct vs_bytes *lengths = &table->lengths[text];
+    int error = put_numbers(out, COLUMN_LENGTHS(text), lengths, first, count);
+    size_t before = (size_t)sum(lengths, 0, first), bytes = (size_t)sum(lengths, first, count);
+    if (error != 0 || bytes == 0)
+        return error;
+    return vs_column_put_bytes(out, COLUMN_TEXT(text), table->texts[text].data + before, bytes);
+}
+
+/* Words come again: stacks share their outer frames. */
+static int put_words(const struct vs_table *table, size_t first, size_t count, struct vs_bytes *out)
+{
+    int error = put_numbers(out, COLUMN_WORD_COUNTS, &table->word_counts, first, count);
+    size_t before = (size_t)sum(&table->word_counts, 0, first);
+    size_t words = (size_t)sum(&table->word_counts, first, count);
+    if (error != 0 || words == 0)
+        return error;
+    return vs_column_put_natured(out, COLUMN_WORDS, numbers_of(&table->words) + before, words,
+                                 VS_NATURE_RECURRING);
+}
+
+int vs_table_encode_rows(const struct vs_table *table, size_t first, size_t count,
+                         struct vs_bytes *out)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < table->shape->numbers && error == 0; i++)
+        error = put_numbers(out, COLUMN_NUMBER(i), &table->numbers[i], first, count);
+    for (uint32_t i = 0; i < table->shape->texts && error == 0; i++)
+        error = put_text(table, i, first, count, out);
+    return error != 0 || !table->shape->words ? error : put_words(table, first, count, out);
 }
 
 int vs_table_encode(const struct vs_table *table, struct vs_bytes *out)
 {
-    int error = 0;
-    for (uint32_t i = 0; i < table->shape->numbers && error == 0; i++)
-        error = put_numbers(out, COLUMN_NUMBER(i), &table->numbers[i]);
-    for (uint32_t i = 0; i < table->shape->texts && error == 0; i++) {
-        error = put_numbers(out, COLUMN_LENGTHS(i), &table->lengths[i]);
-        if (error == 0)
-            error = vs_column_put_bytes(out, COLUMN_TEXT(i), table->texts[i].data,
-                                        table->texts[i].bytes);
+    return vs_table_encode_rows(table, 0, table->rows, out);
+}
+
+void vs_table_id_range(const struct vs_table *table, size_t first, size_t count, uint64_t *lowest,
+                       uint64_t *highest)
+{
+    const uint64_t *ids = numbers_of(&table->numbers[0]) + first;
+    *lowest = *highest = table->shape->numbers > 0 && count > 0 ? ids[0] : 0;
+    for (size_t i = 1; i < count && table->shape->numbers > 0; i++) {
+        *lowest = ids[i] < *lowest ? ids[i] : *lowest;
+        *highest = ids[i] > *highest ? ids[i] : *highest;
     }
-    if (table->shape->words && error == 0)
-        error = put_numbers(out, COLUMN_WORD_COUNTS, &table->word_counts);
-    if (table->shape->words && error == 0)
-        error = put_numbers(out, COLUMN_WORDS, &table->words);
-    return error;
 }
 
 /* ---- reading ---------------------------------------------------------------- */

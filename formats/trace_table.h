@@ -41,7 +41,7 @@ struct vs_table_row {
 struct vs_table {
     const struct vs_table_shape *shape;
     size_t rows;
-    uint64_t lowest_id, highest_id;
+    uint64_t lowest_id, highest_id;            /* of all rows */
     struct vs_bytes numbers[VS_TABLE_NUMBERS]; /* of uint64_t */
     struct vs_bytes lengths[VS_TABLE_TEXTS];   /* of uint64_t */
     struct vs_bytes texts[VS_TABLE_TEXTS];
@@ -54,6 +54,11 @@ void vs_table_clear(struct vs_table *table);
 size_t vs_table_bytes(const struct vs_table *table); /* held, roughly as they will be unpacked */
 int vs_table_add(struct vs_table *table, const struct vs_table_row *row); /* 0 or -ENOMEM */
 int vs_table_encode(const struct vs_table *table, struct vs_bytes *out);
+/* Rows [first, first + count) alone, and the least and greatest of their ids. 0 or -ENOMEM. */
+int vs_table_encode_rows(const struct vs_table *table, size_t first, size_t count,
+                         struct vs_bytes *out);
+void vs_table_id_range(const struct vs_table *table, size_t first, size_t count, uint64_t *lowest,
+                       uint64_t *highest);
 
 /* ---- reading ---- */
 

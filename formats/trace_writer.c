@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a trace: buffers definitions and events, turns them into chunks, and
- * appends each chunk body first, header last, so that a writer killed at any
- * moment leaves whole chunks and at most one tail without a header. After the
- * first failed write nothing more is written: what is there stays readable.
+ * Writes a trace: buffers definitions and events and turns them into chunks.
+ * What a flush puts into small chunks stays in its buffer, so that larger ones
+ * replace them (trace_shelf.c) and their room is used again (trace_space.c).
+ * After the first failed write nothing more is written: what is there stays
+ * readable.
  */
 #include "trace.h"
 
@@ -16,9 +17,13 @@
 
 #include "trace_chunk.h"
 #include "trace_events.h"
+#include "trace_facts.h"
+#include "trace_shelf.h"
+#include "trace_space.h"
 #include "trace_table.h"
 
-#define TABLES_MAX_BYTES (1U << 20) /* buffered definitions are written when they reach this */
+#define TABLES_MAX_BYTES \
+    (1U << 20) /* buffered definitions are written for good when they reach this */
 #define CHUNK_EVENTS_MAX 65536U
 #define STACK_FRAMES_MAX 65536U
 #define SYMBOL_FRAMES_MAX 1024U
@@ -26,7 +31,7 @@
 
 /*
  * The order in which a flush writes them: definitions before what refers to them
- * (modules and code objects before stacks), facts last, then the events.
+ * (modules and code objects before stacks), then the facts, then the events.
  */
 enum table_index {
     TABLE_STRINGS,
@@ -36,137 +41,145 @@ enum table_index {
     TABLE_CODES,
     TABLE_STACKS,
     TABLE_SYMBOLS,
-    TABLE_META,
     TABLES
 };
 
 static const uint16_t table_types[TABLES] = {VS_CHUNK_STRINGS, VS_CHUNK_THREADS, VS_CHUNK_MODULES,
                                              VS_CHUNK_DEVICES, VS_CHUNK_CODES,   VS_CHUNK_STACKS,
-                                             VS_CHUNK_SYMBOLS, VS_CHUNK_META};
+                                             VS_CHUNK_SYMBOLS};
+
+/* Rows since the last chunk that will not be merged any more. */
+struct definitions {
+    struct vs_table table;
+    struct vs_shelf shelf;
+};
 
 struct vs_writer {
-    int fd;
     int error; /* the first write error; sticky */
-    uint32_t file_tag;
-    uint64_t offset; /* end of the last whole chunk */
-    uint64_t chunks;
+    struct vs_space space;
     uint64_t next_index;    /* events given so far, buffered ones included */
     uint64_t next_sequence; /* position behind the last event's cells */
     uint32_t symbol_rows;   /* rows of SYMBOLS so far: their running id */
     struct vs_packer *packer;
     struct vs_bytes payload;
-    struct vs_table tables[TABLES];
+    struct definitions definitions[TABLES];
+    struct vs_facts facts;
+    struct vs_table facts_table;
+    struct vs_extent facts_place; /* the chunk that holds them */
     struct vs_sequenced_event *events;
     size_t event_count, event_capacity;
+    struct vs_shelf event_shelf;
 };
 
-/* ---- bytes to the file -------------------------------------------------------- */
-
-static int write_at(int fd, const uint8_t *data, size_t bytes, uint64_t offset)
-{
-    while (bytes > 0) {
-        ssize_t done = pwrite(fd, data, bytes, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? -errno : -EIO;
-        data += done;
-        bytes -= (size_t)done;
-        offset += (uint64_t)done;
-    }
-    return 0;
-}
+/* ---- chunks --------------------------------------------------------------------- */
 
 /* Remembers the error and takes the unfinished chunk off the file, if the system lets us. */
 static int fail(struct vs_writer *writer, int error)
 {
     if (writer->error == 0) {
         writer->error = error;
-        if (ftruncate(writer->fd, (off_t)writer->offset) != 0) {
+        if (ftruncate(writer->space.fd, (off_t)writer->space.end) != 0) {
             /* The tail stays: readers find no header there. */
         }
     }
     return writer->error;
 }
 
-/* Body and padding first, the header last: until then the chunk does not exist. */
-static int append_chunk(struct vs_writer *writer, struct vs_chunk_header *header,
-                        const uint8_t *stored)
-{
-    static const uint8_t zeros[VS_TRACE_ALIGN];
-    uint8_t encoded[VS_CHUNK_HEADER_BYTES];
-    header->number = writer->chunks;
-    header->file_tag = writer->file_tag;
-    uint64_t body = writer->offset + VS_CHUNK_HEADER_BYTES;
-    uint64_t next = writer->offset + vs_chunk_span(header);
-    uint64_t padding = next - body - header->stored_bytes;
-    vs_chunk_header_encode(header, encoded);
-    int error = write_at(writer->fd, stored, header->stored_bytes, body);
-    if (error == 0)
-        error = write_at(writer->fd, zeros, (size_t)padding, body + header->stored_bytes);
-    if (error == 0)
-        error = write_at(writer->fd, encoded, sizeof encoded, writer->offset);
-    if (error != 0)
-        return fail(writer, error);
-    writer->offset = next;
-    writer->chunks++;
-    return 0;
-}
-
-/* Packs what is in `payload` and appends it. */
-static int append_payload(struct vs_writer *writer, struct vs_chunk_header *header)
+/* Packs what is in `payload` and puts it into the file. */
+static int put_payload(struct vs_writer *writer, struct vs_chunk_header *header,
+                       struct vs_extent *out)
 {
     const uint8_t *stored;
     int error = vs_packer_pack(writer->packer, writer->payload.data, writer->payload.bytes, header,
                                &stored);
     writer->payload.bytes = 0;
-    return error != 0 ? fail(writer, error) : append_chunk(writer, header, stored);
+    return error != 0 ? error : vs_space_put(&writer->space, header, stored, false, out);
 }
 
-/* ---- buffers to chunks ---------------------------------------------------------- */
+struct rows {
+    struct vs_writer *writer;
+    const struct vs_table *table;
+};
 
-static int write_table(struct vs_writer *writer, struct vs_table *table)
+static int write_rows(void *context, size_t first, size_t count, struct vs_extent *out)
 {
-    if (table->rows == 0)
-        return 0;
-    struct vs_chunk_header header = {.type = table->shape->type,
-                                     .first = table->lowest_id,
-                                     .mark = table->highest_id,
-                                     .count = (uint32_t)table->rows};
-    int error = vs_table_encode(table, &writer->payload);
-    vs_table_clear(table);
-    return error != 0 ? fail(writer, error) : append_payload(writer, &header);
+    const struct rows *rows = context;
+    struct vs_chunk_header header = {.type = rows->table->shape->type, .count = (uint32_t)count};
+    vs_table_id_range(rows->table, first, count, &header.first, &header.mark);
+    int error = vs_table_encode_rows(rows->table, first, count, &rows->writer->payload);
+    return error != 0 ? error : put_payload(rows->writer, &header, out);
 }
 
-static int write_tables(struct vs_writer *writer)
+static int write_events(void *context, size_t first, size_t count, struct vs_extent *out)
 {
-    for (size_t i = 0; i < TABLES; i++) {
-        int error = write_table(writer, &writer->tables[i]);
-        if (error != 0)
-            return error;
-    }
-    return 0;
-}
-
-static int write_events(struct vs_writer *writer)
-{
-    if (writer->event_count == 0)
-        return 0;
+    struct vs_writer *writer = context;
     struct vs_chunk_header header = {.type = VS_CHUNK_EVENTS,
-                                     .first = writer->next_index - writer->event_count,
-                                     .mark = writer->events[0].sequence,
-                                     .count = (uint32_t)writer->event_count};
-    int error = vs_events_encode(writer->events, writer->event_count, &writer->payload);
-    writer->event_count = 0;
-    return error != 0 ? fail(writer, error) : append_payload(writer, &header);
+                                     .first = writer->next_index - writer->event_count + first,
+                                     .mark = writer->events[first].sequence,
+                                     .count = (uint32_t)count};
+    int error = vs_events_encode(writer->events + first, count, &writer->payload);
+    return error != 0 ? error : put_payload(writer, &header, out);
+}
+
+/* ---- what a flush does ------------------------------------------------------------ */
+
+static int flush_table(struct vs_writer *writer, struct definitions *definitions, bool seal)
+{
+    struct rows rows = {writer, &definitions->table};
+    int error = (seal ? vs_shelf_seal : vs_shelf_flush)(&definitions->shelf, &writer->space,
+                                                        definitions->table.rows, write_rows, &rows);
+    if (seal)
+        vs_table_clear(&definitions->table);
+    return error;
+}
+
+/* All facts in one chunk, in place of the one before. */
+static int flush_facts(struct vs_writer *writer)
+{
+    struct rows rows = {writer, &writer->facts_table};
+    struct vs_extent before = writer->facts_place;
+    if (!writer->facts.changed)
+        return 0;
+    int error = vs_facts_rows(&writer->facts, &writer->facts_table);
+    if (error == 0)
+        error = write_rows(&rows, 0, writer->facts_table.rows, &writer->facts_place);
+    return error != 0 ? error : vs_space_release(&writer->space, &before, before.bytes > 0);
+}
+
+/* A table that has grown large is given up for merging, and so are all of them at the end. */
+static int flush_definitions(struct vs_writer *writer, bool seal)
+{
+    int error = 0;
+    for (size_t i = 0; i < TABLES && error == 0; i++) {
+        struct definitions *definitions = &writer->definitions[i];
+        bool full = vs_table_bytes(&definitions->table) >= TABLES_MAX_BYTES;
+        error = flush_table(writer, definitions, seal || full);
+    }
+    return error != 0 ? error : flush_facts(writer);
+}
+
+static int flush_events(struct vs_writer *writer, bool seal)
+{
+    int error = (seal ? vs_shelf_seal : vs_shelf_flush)(&writer->event_shelf, &writer->space,
+                                                        writer->event_count, write_events, writer);
+    if (seal)
+        writer->event_count = 0;
+    return error;
+}
+
+static int flush(struct vs_writer *writer, bool seal_definitions, bool seal_events)
+{
+    if (writer->error != 0)
+        return writer->error;
+    int error = flush_definitions(writer, seal_definitions);
+    if (error == 0)
+        error = flush_events(writer, seal_events);
+    return error != 0 ? fail(writer, error) : 0;
 }
 
 int vs_writer_flush(struct vs_writer *writer)
 {
-    if (writer->error != 0)
-        return writer->error;
-    int error = write_tables(writer);
-    return error != 0 ? error : write_events(writer);
+    return flush(writer, false, false);
 }
 
 /* ---- life ----------------------------------------------------------------------- */
@@ -185,23 +198,22 @@ static void make_file_id(uint8_t id[16])
     memcpy(id, words, sizeof words);
 }
 
-static int write_file_header(struct vs_writer *writer)
+static int write_file_header(struct vs_writer *writer, int fd)
 {
     struct vs_file_header header = {.version = VS_TRACE_FORMAT_VERSION};
     uint8_t encoded[VS_FILE_HEADER_BYTES];
     make_file_id(header.file_id);
     vs_file_header_encode(&header, encoded);
-    writer->file_tag = vs_file_tag(header.file_id);
-    int error = write_at(writer->fd, encoded, sizeof encoded, 0);
-    if (error == 0)
-        writer->offset = sizeof encoded;
-    return error;
+    vs_space_init(&writer->space, fd, vs_file_tag(header.file_id), sizeof encoded);
+    return vs_space_write(fd, encoded, sizeof encoded, 0);
 }
 
 static void free_writer(struct vs_writer *writer)
 {
     for (size_t i = 0; i < TABLES; i++)
-        vs_table_free(&writer->tables[i]);
+        vs_table_free(&writer->definitions[i].table);
+    vs_table_free(&writer->facts_table);
+    vs_facts_free(&writer->facts);
     vs_bytes_free(&writer->payload);
     vs_packer_free(writer->packer);
     free(writer->events);
@@ -214,16 +226,16 @@ int vs_writer_create(int fd, size_t chunk_events, int zstd_level, struct vs_writ
     struct vs_writer *writer = calloc(1, sizeof *writer);
     if (writer == NULL)
         return -ENOMEM;
-    writer->fd = fd;
     writer->event_capacity = chunk_events == 0                 ? 1
                              : chunk_events > CHUNK_EVENTS_MAX ? CHUNK_EVENTS_MAX
                                                                : chunk_events;
     writer->events = malloc(writer->event_capacity * sizeof *writer->events);
     writer->packer = vs_packer_new(zstd_level);
     for (size_t i = 0; i < TABLES; i++)
-        vs_table_init(&writer->tables[i], table_types[i]);
+        vs_table_init(&writer->definitions[i].table, table_types[i]);
+    vs_table_init(&writer->facts_table, VS_CHUNK_META);
     int error =
-        writer->events == NULL || writer->packer == NULL ? -ENOMEM : write_file_header(writer);
+        writer->events == NULL || writer->packer == NULL ? -ENOMEM : write_file_header(writer, fd);
     if (error != 0) {
         free_writer(writer);
         return error;
@@ -234,18 +246,31 @@ int vs_writer_create(int fd, size_t chunk_events, int zstd_level, struct vs_writ
 
 uint64_t vs_writer_bytes(const struct vs_writer *writer)
 {
-    return writer->offset;
+    return writer->space.end;
+}
+
+static int write_end(struct vs_writer *writer)
+{
+    struct vs_chunk_header header = {.type = VS_CHUNK_END,
+                                     .first = writer->next_index,
+                                     .mark = writer->next_sequence,
+                                     .payload_hash = vs_payload_hash(NULL, 0)};
+    struct vs_extent place;
+    return vs_space_put(&writer->space, &header, NULL, true, &place);
 }
 
 int vs_writer_close(struct vs_writer *writer, bool complete)
 {
+    /* First in small chunks, in case there is no time for more. */
     int error = vs_writer_flush(writer);
-    if (error == 0 && complete) {
-        struct vs_chunk_header header = {.type = VS_CHUNK_END,
-                                         .first = writer->next_index,
-                                         .mark = writer->next_sequence,
-                                         .payload_hash = vs_payload_hash(NULL, 0)};
-        error = append_chunk(writer, &header, NULL);
+    if (error == 0)
+        error = flush(writer, true, true);
+    if (error == 0) {
+        error = vs_space_settle(&writer->space);
+        if (error == 0 && complete)
+            error = write_end(writer);
+        if (error != 0)
+            fail(writer, error);
     }
     free_writer(writer);
     return error;
@@ -264,7 +289,7 @@ int vs_writer_event(struct vs_writer *writer, const struct vs_sequenced_event *e
     writer->events[writer->event_count++] = *event;
     writer->next_index++;
     writer->next_sequence = behind;
-    return writer->event_count == writer->event_capacity ? vs_writer_flush(writer) : 0;
+    return writer->event_count == writer->event_capacity ? flush(writer, false, true) : 0;
 }
 
 static int buffer_row(struct vs_writer *writer, enum table_index index,
@@ -272,13 +297,16 @@ static int buffer_row(struct vs_writer *writer, enum table_index index,
 {
     if (writer->error != 0)
         return writer->error;
-    int error = vs_table_add(&writer->tables[index], row);
+    int error = vs_table_add(&writer->definitions[index].table, row);
     return error != 0 ? fail(writer, error) : 0;
 }
 
 static int write_if_full(struct vs_writer *writer, enum table_index index)
 {
-    return vs_table_bytes(&writer->tables[index]) >= TABLES_MAX_BYTES ? write_tables(writer) : 0;
+    if (vs_table_bytes(&writer->definitions[index].table) < TABLES_MAX_BYTES)
+        return 0;
+    int error = flush_definitions(writer, false);
+    return error != 0 ? fail(writer, error) : 0;
 }
 
 static int add_row(struct vs_writer *writer, enum table_index index, const struct vs_table_row *row)
@@ -375,8 +403,9 @@ int vs_writer_symbol(struct vs_writer *writer, const struct vs_symbol_def *symbo
 
 int vs_writer_meta(struct vs_writer *writer, const char *name, const char *json, size_t bytes)
 {
-    struct vs_table_row row = {.texts = {{name, strlen(name)}, {json, bytes}}};
-    return bytes > TEXT_MAX_BYTES ? -EINVAL : add_row(writer, TABLE_META, &row);
+    if (writer->error != 0 || bytes > TEXT_MAX_BYTES)
+        return writer->error != 0 ? writer->error : -EINVAL;
+    return vs_facts_lay(&writer->facts, name, json, bytes);
 }
 
 /* One part of a key frame: as many events as a chunk takes. */
@@ -388,8 +417,11 @@ static int write_keyframe_part(struct vs_writer *writer, uint64_t sequence,
                                      .first = writer->next_index,
                                      .mark = sequence,
                                      .count = (uint32_t)count};
+    struct vs_extent place;
     int error = vs_keyframe_encode(live, count, part, &writer->payload);
-    return error != 0 ? fail(writer, error) : append_payload(writer, &header);
+    if (error == 0)
+        error = put_payload(writer, &header, &place);
+    return error != 0 ? fail(writer, error) : 0;
 }
 
 int vs_writer_keyframe(struct vs_writer *writer, uint64_t sequence,
