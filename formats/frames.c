@@ -259,8 +259,7 @@ static void push_note(struct merge *merge, enum vs_stack_note note)
         [VS_STACK_NOTE_PYTHON_FINALIZING] = "Python frames not read: the interpreter shuts down",
         [VS_STACK_NOTE_PYTHON_UNSUPPORTED] =
             "Python frames not read: this version of Python is not known",
-        [VS_STACK_NOTE_PYTHON_NO_ROOM] =
-            "a Python frame without its name: the table of code objects was full"};
+        [VS_STACK_NOTE_PYTHON_NO_ROOM] = "Python frames missing: one of them could not be named"};
     const char *text = (size_t)note < sizeof texts / sizeof texts[0] ? texts[note] : NULL;
     struct vs_frame frame = {.kind = VS_FRAME_NOTE,
                              .function =
@@ -376,12 +375,10 @@ static bool left(const struct merge *merge)
     return merge->interpreter < merge->word_count;
 }
 
-/* The next word is a frame, or stands for one; not a remark about those before it. */
+/* The next word is a frame, not a remark about those before it. */
 static bool frame_next(const struct merge *merge)
 {
-    enum vs_stack_note note =
-        left(merge) ? vs_frame_note_of(merge->words[merge->interpreter]) : VS_STACK_NOTE_NONE;
-    return left(merge) && (note == VS_STACK_NOTE_NONE || note == VS_STACK_NOTE_PYTHON_NO_ROOM);
+    return left(merge) && vs_frame_code(merge->words[merge->interpreter]) != 0;
 }
 
 static void push_next(struct merge *merge)
