@@ -4,7 +4,7 @@
  * the C reader: {"event":…} for each event with its stack id, {"stack":…} for
  * each stack with its words as they are and its frames as people read them.
  *
- *   print_stacks TRACE [--no-events]
+ *   print_stacks TRACE [--events | --stacks]      only the one or the other
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -100,15 +100,17 @@ int main(int argc, char **argv)
     struct vs_frames *frames;
     struct vs_error error;
     int status = 0;
+    const char *only = argc > 2 ? argv[2] : "";
     if (argc < 2 || vs_reader_open(argv[1], &reader, &error) != 0 ||
         vs_frames_new(reader, &frames) != 0) {
         fprintf(stderr, "print_stacks: %s\n", argc < 2 ? "no trace given" : error.text);
         return 2;
     }
-    if (argc < 3 || strcmp(argv[2], "--no-events") != 0) {
+    if (strcmp(only, "--stacks") != 0) {
         status = print_events(reader);
     }
-    for (size_t i = 0; i < vs_reader_stack_count(reader); i++) {
+    size_t stacks = strcmp(only, "--events") != 0 ? vs_reader_stack_count(reader) : 0;
+    for (size_t i = 0; i < stacks; i++) {
         print_stack(reader, frames, vs_reader_stack(reader, vs_reader_stack_id(reader, i)));
     }
     vs_frames_free(frames);

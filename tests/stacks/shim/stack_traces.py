@@ -27,9 +27,9 @@ def program(name):
 class Trace:
     """`events` in order; `stacks` by id."""
 
-    def __init__(self, path, events=True):
-        done = subprocess.run([PRINT_STACKS, path] + ([] if events else ["--no-events"]),
-                              capture_output=True, text=True, timeout=300, check=False)
+    def __init__(self, path, *only):
+        done = subprocess.run([PRINT_STACKS, path, *only], capture_output=True, text=True,
+                              timeout=300, check=False)
         lab.equal(f"print_stacks {path}", (done.returncode, done.stderr), (0, ""))
         self.events, self.stacks = [], {}
         for line in done.stdout.splitlines():

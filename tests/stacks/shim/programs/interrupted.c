@@ -62,6 +62,7 @@ static void on_signal(int number)
 {
     (void)number;
     from_handler(atomic_fetch_add(&signals, 1));
+    __asm__ volatile("" : : : "memory"); /* no tail call */
 }
 
 static void on_signal_jump(int number)
@@ -101,7 +102,7 @@ static void every(unsigned us)
 
 static void handle(void (*handler)(int))
 {
-    struct sigaction action = {.sa_flags = SA_NODEFER | SA_RESTART};
+    struct sigaction action = {.sa_flags = SA_RESTART};
     action.sa_handler = handler;
     sigaction(SIGALRM, &action, NULL);
 }
