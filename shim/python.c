@@ -205,10 +205,55 @@ struct walk {
     enum vs_stack_note note;
 };
 
-/* 3.8–3.11: every frame in the chain runs code, and many a chain lies in objects. */
+#define OPCODE_YIELD_FROM 72    /* 3.8–3.10 */
+#define OPCODE_YIELD_VALUE 86   /* 3.11 */
+#define OPCODE_RESUME 151       /* 3.11 */
+#define OPCODE_RESUME_QUICK 150 /* 3.11 */
+#define RESUME_IN_YIELD_FROM 2  /* and above: in an await */
+
+/*
+ * Up to 3.11, throw() and close() reach the innermost generator by way of those
+ * that wait for it: these are in the chain, but no call of the interpreter loop
+ * runs them. They rest before the instruction that waits.
+ * (In 3.11 what follows an instruction may be a cache that looks like anything.)
+ */
+__attribute__((noinline)) static bool is_thrown_through(uint64_t code, int32_t offset)
+{
+    const struct python_layout *layout = &python.layout;
+    if (offset < 0) {
+        return false;
+    }
+    if (layout->chain == PYTHON_CHAIN_OBJECTS) {
+        uint64_t bytes = python_word(code, layout->code_bytes);
+        return (uint64_t)offset + 2 < python_word(bytes, layout->bytes_size) &&
+               python_byte(bytes + (uint64_t)offset + 2, layout->bytes_data) == OPCODE_YIELD_FROM;
+    }
+    uint64_t last = code + layout->code_bytes + (uint64_t)offset;
+    uint8_t next = python_byte(last, 2);
+    return python_byte(last, 0) == OPCODE_YIELD_VALUE &&
+           (next == OPCODE_RESUME || next == OPCODE_RESUME_QUICK) &&
+           python_byte(last, 3) >= RESUME_IN_YIELD_FROM;
+}
+
+/* 3.8–3.11. */
+static inline bool is_entry(uint64_t frame, uint64_t code, int32_t offset)
+{
+    const struct python_layout *layout = &python.layout;
+    bool in_generator;
+    if (layout->chain == PYTHON_CHAIN_OBJECTS) {
+        in_generator = python_word(frame, layout->frame_generator) != 0;
+    } else {
+        if (python_byte(frame, layout->frame_entry) == 0) {
+            return false;
+        }
+        in_generator = python_byte(frame, layout->frame_owner) == PYTHON_OWNER_GENERATOR;
+    }
+    return !in_generator || !is_thrown_through(code, offset);
+}
+
+/* 3.8–3.11: every frame in the chain runs code. */
 static unsigned walk_plain(uint64_t thread, struct walk *walk)
 {
-    const bool objects = python.layout.chain == PYTHON_CHAIN_OBJECTS;
     unsigned count = 0;
     uint64_t frame = first_frame(thread);
     for (; frame != 0; frame = python_word(frame, python.layout.frame_previous)) {
@@ -217,11 +262,12 @@ static unsigned walk_plain(uint64_t thread, struct walk *walk)
             break;
         }
         uint64_t code = code_of(frame);
+        int32_t offset = offset_of(frame, code);
         walk->frames[count++] = (struct python_frame){
             .code = code,
             .version = python_code_deaths(code),
-            .offset = offset_of(frame, code),
-            .entry = objects || python_byte(frame, python.layout.frame_entry) != 0,
+            .offset = offset,
+            .entry = is_entry(frame, code, offset),
         };
     }
     return count;

@@ -45,8 +45,9 @@ struct python_layout {
     uint16_t frame_code;
     uint16_t frame_ip; /* f_lasti (int), prev_instr or instr_ptr (pointers) */
     uint16_t frame_owner;
-    uint16_t frame_entry; /* 3.11: is_entry */
-    uint16_t frame_tlbc;  /* index of the thread's own copy of the bytecode; 0: has none */
+    uint16_t frame_entry;     /* 3.11: is_entry */
+    uint16_t frame_generator; /* 3.8–3.10: f_gen */
+    uint16_t frame_tlbc;      /* index of the thread's own copy of the bytecode; 0: has none */
 
     uint16_t object_type;
     uint16_t type_dealloc;

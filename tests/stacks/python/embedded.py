@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run by frames_host, perhaps once more in the next interpreter of the same process."""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.environ["FRAMES_CASES"])
+import cases_calls  # noqa: E402
+import cases_code  # noqa: E402
+import lab  # noqa: E402
+
+deadline = time.monotonic() + 10
+while not lab.free.frames_is_watched() and time.monotonic() < deadline:
+    pass
+if not lab.free.frames_is_watched():
+    raise RuntimeError("nobody will tell of the end")
+lab.counts["loops"] = False
+cases_calls.recursion(10)
+cases_calls.generators()
+# Other content in each interpreter, so that what was remembered of the last one would show.
+for i in range(int(time.time() * 1000) % 7):
+    compile("x = %d" % i, "x", "exec")
+cases_code.same_address(2000)
+if lab.failures:
+    raise RuntimeError(repr(lab.failures))
