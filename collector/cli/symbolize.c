@@ -291,10 +291,12 @@ static int complete_trace(struct symbolize *symbolize)
         return CMD_FAILED;
     }
     int naming = name_all(symbolize);
-    append_facts(symbolize);
+    if (symbolize->answered > 0)
+        append_facts(symbolize);
     if (naming != 0)
-        fprintf(stderr, "vramscope: %s: not all addresses could be asked about: %s\n",
-                symbolize->path, symbol_client_error(naming));
+        fprintf(stderr, "vramscope: %s: %" PRIu64 " addresses could not be asked about: %s\n",
+                symbolize->path, symbolize->asked - symbolize->answered,
+                symbol_client_error(naming));
     if (vs_append_close(symbolize->appender, &error) != 0) {
         fprintf(stderr, "vramscope: %s\n", error.text);
         return CMD_FAILED;

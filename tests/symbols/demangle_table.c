@@ -21,20 +21,23 @@ static const char *const table[][2] = {
     /* C++ */
     {"_Z3addii", "add(int, int)"},
     {"_ZN2at6native5emptyEv", "at::native::empty()"},
-    {"_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector<int, std::allocator<int> >::push_back(int&&)"},
+    {"_ZNSt6vectorIiSaIiEE9push_backEOi",
+     "std::vector<int, std::allocator<int> >::push_back(int&&)"},
     {"_ZN12_GLOBAL__N_13fooC2Ev", "(anonymous namespace)::foo::foo()"},
     {"_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()(int) const"},
     {"_Z3addii.cold", "add(int, int) [clone .cold]"},
     {"_Z3addii.constprop.0", "add(int, int) [clone .constprop.0]"},
     /* Rust, legacy */
     {"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"},
-    {"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE",
+    {"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$"
+     "3bar17h930b740aa94f1d3aE",
      "<Test + 'static as foo::Bar<Test>>::bar"},
     {"_ZN4testE", "test"}, /* no hash: C++ */
     /* Rust, v0 */
     {"_RNvC6_123foo3bar", "123foo::bar"},
     {"_RNCNCNgCs6DXkGYLi8lr_2cc5spawn00B5_", "cc::spawn::{closure#0}::{closure#0}"},
-    {"_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_ECs1iopQbuBiw2_3std",
+    {"_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_ECs1iopQbuBiw2_"
+     "3std",
      "alloc::alloc::box_free::<dyn alloc::boxed::FnBox<(), Output = ()>>"},
     {"_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y",
      "utf8_idents::\u10e1\u10d0\u10ed\u10db\u10d4\u10da\u10d0\u10d3_\u10d2\u10d4\u10db\u10e0\u10d8"

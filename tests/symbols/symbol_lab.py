@@ -49,13 +49,13 @@ class Folder:
     def file(self, *names):
         return os.path.join(self.path, *names)
 
-    def build(self, source, name, *options, compiler=None):
+    def build(self, source, name, *options, compiler=None, libraries=()):
         """Compiles and links a program of programs/ and returns its path."""
         compiler = need(compiler or ("g++" if source.endswith(".cc") else "gcc"))
         target = self.file(name)
         run(compiler, *options, "-c", os.path.join(PROGRAMS, source), "-o", target + ".o",
             cwd=self.path)
-        run(compiler, *options, target + ".o", "-o", target, cwd=self.path)
+        run(compiler, *options, target + ".o", "-o", target, *libraries, cwd=self.path)
         return target
 
 
