@@ -262,6 +262,7 @@ static void push_note(struct merge *merge, enum vs_stack_note note)
         [VS_STACK_NOTE_PYTHON_NO_ROOM] = "Python frames missing: one of them could not be named"};
     const char *text = (size_t)note < sizeof texts / sizeof texts[0] ? texts[note] : NULL;
     struct vs_frame frame = {.kind = VS_FRAME_NOTE,
+                             .address = (uint64_t)note,
                              .function =
                                  text != NULL ? text : "a remark of a later version of vramscope"};
     push(merge, &frame);

@@ -16,7 +16,7 @@
 enum vs_frame_kind {
     VS_FRAME_NATIVE,
     VS_FRAME_PYTHON,
-    VS_FRAME_NOTE /* `function` says what is missing here; nothing else is set */
+    VS_FRAME_NOTE /* `function` says what is missing here, `address` which enum vs_stack_note */
 };
 
 struct vs_frame {

@@ -68,16 +68,19 @@ static const struct vs_device_state *fullest_device(const struct report *report)
     return most;
 }
 
-static void describe_end(const struct vs_summary *summary, char *out, size_t room)
+static void describe_end(const struct report *report, char *out, size_t room)
 {
+    const struct vs_summary *summary = report->summary;
     const struct vs_oom *oom = vs_summary_fatal_oom(summary);
     bool has_code = strcmp(summary->ended, "exit") == 0 && summary->exit_code_known;
     char code[32] = "";
     if (has_code)
         snprintf(code, sizeof(code), " (exit %d)", summary->exit_code);
+    struct page_text by = oom != NULL ? report_by(report, oom->site) : (struct page_text){{0}};
     if (oom != NULL)
-        snprintf(out, room, "It did not survive a request for %s that failed at %s%s.",
-                 size_text((int64_t)oom->requested).text, when(summary, oom->time_ns).text, code);
+        snprintf(out, room, "It did not survive a request for %s%s%s that failed at %s%s.",
+                 size_text((int64_t)oom->requested).text, by.text[0] != 0 ? " by " : "", by.text,
+                 when(summary, oom->time_ns).text, code);
     else if (strcmp(summary->ended, "killed") == 0)
         snprintf(out, room, "It was killed; no request for memory had failed unhandled.");
     else if (has_code && summary->exit_code != 0)
@@ -108,7 +111,7 @@ static void describe_use(const struct vs_summary *summary, const struct vs_devic
              device->device, device->measured ? "in use" : "asked for", by);
 }
 
-/* "18 GiB of the 20 GiB that PyTorch held at its peak come from train.py:42 in step." */
+/* "18 GiB of the 20 GiB that PyTorch held at the peak come from train.py:42 in step." */
 static void describe_place(const struct report *report, const struct vs_device_state *device,
                            char *out, size_t room)
 {
@@ -117,27 +120,29 @@ static void describe_place(const struct report *report, const struct vs_device_s
     out[0] = 0;
     if (group == NULL)
         return;
-    char title[PAGE_WIDTH], holder[80] = "driver calls asked for";
+    char title[PAGE_WIDTH], holder[80] = "driver calls asked for", part[40] = "All";
     report_place_title(report, &report->places->items[group->place], report->options->by, title,
                        sizeof(title));
     if (top == VS_LAYER_FRAMEWORK)
         snprintf(holder, sizeof(holder), "%s held", report_framework_name(report->summary, device));
-    snprintf(out, room, " %s of the %s that %s at the peak come from %s.",
-             size_text(group->stats.peak_bytes).text,
-             size_text(device->layers[top].peak_bytes).text, holder, title);
+    bool all = group->stats.peak_bytes == device->layers[top].peak_bytes;
+    if (!all)
+        snprintf(part, sizeof(part), "%s", size_text(group->stats.peak_bytes).text);
+    snprintf(out, room, " %s of the %s that %s at the peak %s from %s.", part,
+             size_text(device->layers[top].peak_bytes).text, holder, all ? "comes" : "come", title);
 }
 
 /* The first thing read: how much, whose, from where, and what came of it. */
 static void print_answer(const struct page *page, const struct report *report)
 {
     const struct vs_device_state *most = fullest_device(report);
-    char use[256], place[320], end[160] = "", text[800];
+    char use[256], place[320], end[240] = "", text[900];
     if (most == NULL || fullest(most) == 0)
         return;
     describe_use(report->summary, most, use, sizeof(use));
     describe_place(report, most, place, sizeof(place));
     if (!report->summary->windowed)
-        describe_end(report->summary, end, sizeof(end));
+        describe_end(report, end, sizeof(end));
     snprintf(text, sizeof(text), "%s%s%s%s", use, place, end[0] != 0 ? " " : "", end);
     page_wrap(page, 0, text);
 }

@@ -22,6 +22,9 @@ void report_print_ooms(const struct page *page, const struct report *report);
 void report_print_devices(const struct page *page, const struct report *report);
 /* report_sites.c: which places of the program hold the memory. */
 void report_print_sites(const struct page *page, const struct report *report);
+/* report_holders.c: the stacks of a group that hold a good part of `whole`. */
+void report_print_holders(const struct page *page, const struct report *report,
+                          const struct vs_group *group, bool at_end, int64_t whole);
 /* The heaviest group with a stack at the peak of a device's layer, or NULL. */
 const struct vs_group *report_heaviest(const struct report *report, int device,
                                        enum vs_layer layer);

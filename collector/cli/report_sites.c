@@ -8,7 +8,7 @@
 
 #include "report_page.h"
 
-enum { TOP_PLACES = 8, TOP_CALLS = 10, NAME_COLUMNS = 50 };
+enum { TOP_PLACES = 8, TOP_CALLS = 10, NAME_COLUMNS = 50, LEAST_SHARE = 200 };
 
 /* ---- which groups ----------------------------------------------------------------------- */
 
@@ -132,38 +132,9 @@ static bool was_listed(const struct listing *before, size_t shown, const struct 
     return false;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* Different stacks of a group that hold anything, besides its heaviest. */
-static size_t other_stacks(const struct report *report, const struct vs_group *group)
-{
-    const struct vs_places *places = report->places;
-    uint64_t *numbers = calloc(group->places + 1U, sizeof(*numbers));
-    size_t count = 0, others = 0;
-    if (numbers == NULL || !places->items[group->place].has_stack)
-        group = NULL;
-    for (size_t i = 0; group != NULL && i < places->count; i++) {
-        const struct vs_place *place = &places->items[i];
-        if (&places->groups[place->group] == group &&
-            place->number != places->items[group->place].number &&
-            (place->stats.peak_bytes != 0 || place->stats.live_bytes != 0))
-            numbers[count++] = place->number;
-    }
-    if (count > 1)
-        qsort(numbers, count, sizeof(*numbers), by_number);
-    for (size_t i = 0; i < count; i++)
-        others += i == 0 || numbers[i] != numbers[i - 1];
-    free(numbers);
-    return others;
-}
-
 static void print_group(const struct page *page, const struct report *report,
                         const struct vs_group *group, const struct listing *list, int64_t whole,
-                        bool with_stack)
+                        bool with_stacks)
 {
     const struct vs_place *place = &report->places->items[group->place];
     char title[256];
@@ -171,13 +142,8 @@ static void print_group(const struct page *page, const struct report *report,
     fprintf(page->out, "%s", page_bold(page));
     print_row(page, page_fit(title, NAME_COLUMNS).text, &group->stats, list->at_end, whole);
     fprintf(page->out, "%s", page_plain(page));
-    if (!with_stack)
-        return;
-    enum vs_group_by by = report->options->by;
-    report_print_stack(page, report, 6, place, by == VS_BY_LINE || by == VS_BY_STACK);
-    size_t others = other_stacks(report, group);
-    if (others != 0)
-        fprintf(page->out, "      and %zu other stack%s\n", others, plural(others));
+    if (with_stacks)
+        report_print_holders(page, report, group, list->at_end, whole);
 }
 
 static size_t rows_of(const struct report *report)
@@ -193,6 +159,13 @@ static void add(struct vs_site_stats *sum, const struct vs_site_stats *part)
     sum->live_count += part->live_count;
 }
 
+/* Without --top: what is worth a line of the page. */
+static bool is_worth(const struct report *report, const struct vs_group *group, bool at_end,
+                     int64_t whole)
+{
+    return report->options->top != 0 || llabs(held(group, at_end)) >= whole / LEAST_SHARE;
+}
+
 /* `before`: what was listed above with its stacks. */
 static void print_list(const struct page *page, const struct report *report,
                        const struct listing *list, int64_t whole, const struct listing *before)
@@ -201,7 +174,8 @@ static void print_list(const struct page *page, const struct report *report,
     size_t shown = 0, omitted = 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct vs_group *group = list->groups[i];
-        if (shown < rows_of(report) && !report_is_small(report, &group->stats)) {
+        if (shown < rows_of(report) && !report_is_small(report, &group->stats) &&
+            is_worth(report, group, list->at_end, whole)) {
             bool repeated = was_listed(before, rows_of(report), group);
             print_group(page, report, group, list, whole, !repeated);
             shown++;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "frame_word.h"
 #include "python_path.h"
 #include "report_page.h"
 
@@ -204,6 +205,49 @@ struct page_text report_by(const struct report *report, uint32_t site)
 
 /* ---- folded ----------------------------------------------------------------------------- */
 
+/* Remarks on native frames, and that a thread runs no Python, are of interest in full only. */
+static bool is_remark(const struct vs_frame *frame)
+{
+    if (frame->kind != VS_FRAME_NOTE)
+        return false;
+    switch ((enum vs_stack_note)frame->address) {
+    case VS_STACK_NOTE_NATIVE_CUT:
+    case VS_STACK_NOTE_NATIVE_STOPPED:
+    case VS_STACK_NOTE_PYTHON_NO_FRAME:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Linked into every program, and no line of it. */
+static bool is_start(const struct vs_frame *frame)
+{
+    return frame->kind == VS_FRAME_NATIVE && frame->function != NULL &&
+           strcmp(frame->function, "_start") == 0;
+}
+
+static bool is_shown(const struct report_stack *stack, long index)
+{
+    const struct vs_frame *frame = &stack->frames[index];
+    return index == stack->named || is_remark(frame) ||
+           (vs_frame_is_own(frame) && !is_start(frame));
+}
+
+/* The interpreter between two Python frames. */
+static bool is_interpreter(const struct vs_frame *frame)
+{
+    const char *module = frame->module == NULL ? "" : base_name(frame->module);
+    return frame->kind == VS_FRAME_NATIVE &&
+           (strncmp(module, "libpython", 9) == 0 || strncmp(module, "python", 6) == 0);
+}
+
+/* Worth a word in a run. */
+static bool is_counted(const struct vs_frame *frame)
+{
+    return frame->kind != VS_FRAME_NOTE && !is_interpreter(frame);
+}
+
 /* A run of frames that are not the program's own. */
 struct run {
     long count;
@@ -240,12 +284,14 @@ static void note_origin(const struct report *report, struct run *run, const stru
 static struct run describe_run(const struct report *report, const struct vs_frame *frames,
                                long count)
 {
-    struct run run = {.count = count};
+    struct run run = {0};
+    for (long i = 0; i < count; i++)
+        run.count += is_counted(&frames[i]);
     for (long i = count; i-- > 0;)
         if (frames[i].kind == VS_FRAME_PYTHON)
             note_origin(report, &run, &frames[i]);
     for (long i = count; i-- > 0;)
-        if (frames[i].kind == VS_FRAME_NATIVE)
+        if (frames[i].kind == VS_FRAME_NATIVE && is_counted(&frames[i]))
             note_origin(report, &run, &frames[i]);
     return run;
 }
@@ -254,16 +300,12 @@ static void print_run(const struct page *page, const struct report *report, int 
                       const struct vs_frame *frames, long count)
 {
     struct run run = describe_run(report, frames, count);
+    if (run.count == 0)
+        return;
     fprintf(page->out, "%*s… %ld frame%s in ", indent, "", run.count, plural((uint64_t)run.count));
     for (size_t i = 0; i < run.different && i < ORIGINS; i++)
         fprintf(page->out, "%s%.*s", i == 0 ? "" : ", ", (int)run.lengths[i], run.origins[i]);
     fputs(run.different > ORIGINS ? " …\n" : "\n", page->out);
-}
-
-static bool is_shown(const struct report_stack *stack, long index)
-{
-    return index == stack->named || stack->frames[index].kind == VS_FRAME_NOTE ||
-           vs_frame_is_own(&stack->frames[index]);
 }
 
 /*
@@ -273,7 +315,7 @@ static bool is_shown(const struct report_stack *stack, long index)
  */
 static bool is_common(const struct report_stack *stack, long index)
 {
-    return stack->frames[index].kind == VS_FRAME_NATIVE && !is_shown(stack, index);
+    return stack->frames[index].kind != VS_FRAME_PYTHON && !is_shown(stack, index);
 }
 
 /* `titled`: the line that the place is named after stands above already. */
