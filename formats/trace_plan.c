@@ -140,6 +140,14 @@ int vs_plan_build(const struct vs_index *index, struct vs_plan *plan)
     return error;
 }
 
+void vs_plan_end(struct vs_plan *plan, uint64_t end)
+{
+    while (plan->count > 0 && plan->segments[plan->count - 1].first >= end)
+        plan->count--;
+    if (plan->count > 0 && plan->segments[plan->count - 1].end > end)
+        plan->segments[plan->count - 1].end = end;
+}
+
 void vs_plan_free(struct vs_plan *plan)
 {
     free(plan->segments);

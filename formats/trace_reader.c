@@ -9,10 +9,10 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ring_file.h"
 #include "trace_chunk.h"
@@ -20,6 +20,7 @@
 #include "trace_events.h"
 #include "trace_recovery.h"
 #include "trace_stacks.h"
+#include "trace_why.h"
 
 #define NO_CHUNK SIZE_MAX
 
@@ -47,6 +48,7 @@ struct vs_reader {
     struct event_list live; /* key frame that stands for a lost beginning */
     struct event_list ring; /* from a left-over ring */
     uint64_t start_index;   /* events before it are not shown: the key frame stands for them */
+    uint64_t end_index;     /* nor those from here on: they came after the trace was opened */
 
     /* the place of vs_reader_next */
     enum { AT_LIVE, AT_CHUNKS, AT_RING, AT_END } stage;
@@ -54,19 +56,6 @@ struct vs_reader {
     uint64_t next_index; /* of the next event from a chunk */
     const struct vs_sequenced_event *at, *end;
 };
-
-static void say(struct vs_error *error, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(struct vs_error *error, const char *format, ...)
-{
-    if (error == NULL)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->text, sizeof error->text, format, arguments);
-    va_end(arguments);
-}
 
 /* ---- chunks ------------------------------------------------------------------------- */
 
@@ -234,6 +223,7 @@ static int make_plan(struct vs_reader *reader)
     for (;;) {
         struct gaps gaps = {0};
         int error = vs_plan_build(&reader->index, &reader->plan);
+        vs_plan_end(&reader->plan, reader->end_index);
         if (error == 0)
             error = find_gaps(reader, &gaps);
         if (is_damage(error)) {
@@ -439,33 +429,74 @@ static int look_for_ring(struct vs_reader *reader)
     return error;
 }
 
-/* ---- opening ---------------------------------------------------------------------------- */
+/* ---- a trace that is being written ----------------------------------------------------------- */
 
-static void say_why(struct vs_error *error, const struct vs_reader *reader, int why)
+#define LOOKS_MOST 8U
+#define BETWEEN_LOOKS_NS 20000000L
+
+/* A recorder moves chunks; what one look at the file found holds if nothing moved meanwhile. */
+static bool must_look_again(struct vs_reader *reader, unsigned looks)
 {
-    const char *path = reader->path;
-    const struct vs_index *index = &reader->index;
-    if (why == -EISDIR)
-        say(error, "%s is a directory: give the trace file in it", path);
-    else if (why == -EINVAL && reader->source.fd < 0 && reader->source.memory == NULL)
-        say(error, "%s is not a regular file: give a .vscope trace", path);
-    else if (why == -EINVAL && reader->source.bytes == 0)
-        say(error, "%s is empty: nothing was recorded in it", path);
-    else if (why == -EINVAL)
-        say(error, "%s is not a vramscope trace: give a .vscope file", path);
-    else if (why == -ENOTSUP && index->version != VS_TRACE_FORMAT_VERSION)
-        say(error, "%s has trace format %u, this vramscope reads up to %u: use a newer vramscope",
-            path, index->version, VS_TRACE_FORMAT_VERSION);
-    else if (why == -ENOTSUP)
-        say(error, "%s holds chunks of type 0x%04x that must be understood: use a newer vramscope",
-            path, index->unsupported_type);
-    else
-        say(error, "%s cannot be read: %s", path, strerror(-why));
+    const struct timespec pause = {.tv_nsec = BETWEEN_LOOKS_NS};
+    if (reader->status.closed || looks >= LOOKS_MOST || !vs_source_changed(&reader->source))
+        return false;
+    nanosleep(&pause, NULL);
+    return vs_source_refresh(&reader->source) == 0;
 }
+
+static int take_stacks_again(struct vs_reader *reader)
+{
+    vs_stacks_free(reader->stacks);
+    reader->stacks = vs_stacks_new(&reader->source, reader->unpacker);
+    const struct vs_table_shape *shape = vs_table_shape(VS_CHUNK_STACKS);
+    uint64_t total = 0;
+    int error = reader->stacks == NULL ? -ENOMEM : 0;
+    for (size_t i = 0; error == 0 && i < reader->index.count; i++)
+        if (reader->index.refs[i].header.type == VS_CHUNK_STACKS) {
+            error = load_table(reader, &reader->index.refs[i], shape, &total);
+            error = is_damage(error) ? 0 : error;
+        }
+    if (error == 0)
+        vs_stacks_ready(reader->stacks);
+    return error;
+}
+
+/* Where the events and stacks that were there when the trace was opened are now. */
+static int look_again(struct vs_reader *reader)
+{
+    unsigned looks = 0;
+    int error = vs_source_refresh(&reader->source);
+    reader->end_index =
+        reader->plan.count > 0 ? reader->plan.segments[reader->plan.count - 1].end : 0;
+    do {
+        struct vs_trace_status status = {0};
+        struct vs_index index;
+        error = error == 0 ? vs_index_build(&reader->source, &index, &status) : error;
+        if (error != 0)
+            return error;
+        index.has_end = reader->index.has_end;
+        index.end_index = reader->index.end_index;
+        vs_index_free(&reader->index);
+        reader->index = index;
+        reader->loaded = NO_CHUNK;
+        error = take_stacks_again(reader);
+        if (error == 0)
+            error = make_plan(reader);
+    } while (error == 0 && must_look_again(reader, looks++));
+    return error;
+}
+
+static bool may_have_moved(const struct vs_reader *reader)
+{
+    return !reader->status.closed && !reader->index.circular && vs_source_changed(&reader->source);
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
 
 static int prepare(struct vs_reader *reader)
 {
     reader->loaded = NO_CHUNK;
+    reader->end_index = UINT64_MAX;
     reader->definitions = vs_definitions_new();
     reader->unpacker = vs_unpacker_new();
     if (reader->definitions == NULL || reader->unpacker == NULL)
@@ -488,6 +519,34 @@ static int prepare(struct vs_reader *reader)
     return error;
 }
 
+static void forget(struct vs_reader *reader)
+{
+    vs_stacks_free(reader->stacks);
+    vs_index_free(&reader->index);
+    vs_plan_free(&reader->plan);
+    vs_definitions_free(reader->definitions);
+    vs_unpacker_free(reader->unpacker);
+    free(reader->live.events);
+    free(reader->ring.events);
+    reader->stacks = NULL;
+    reader->definitions = NULL;
+    reader->unpacker = NULL;
+    reader->live = reader->ring = (struct event_list){0};
+    reader->status = (struct vs_trace_status){0};
+    reader->start_index = 0;
+}
+
+static int prepare_steadily(struct vs_reader *reader)
+{
+    unsigned looks = 0;
+    int error = prepare(reader);
+    while (error == 0 && must_look_again(reader, looks++)) {
+        forget(reader);
+        error = prepare(reader);
+    }
+    return error;
+}
+
 static int open_source(const char *path, struct vs_reader **out, struct vs_error *error,
                        const void *data, size_t bytes)
 {
@@ -500,16 +559,16 @@ static int open_source(const char *path, struct vs_reader **out, struct vs_error
         why = data == NULL ? vs_source_open(path, &reader->source)
                            : vs_source_memory(data, bytes, &reader->source);
         if (why == 0)
-            why = prepare(reader);
+            why = prepare_steadily(reader);
     }
     if (why == 0) {
         *out = reader;
         return 0;
     }
     if (reader != NULL && reader->path != NULL)
-        say_why(error, reader, why);
+        vs_say_why(error, path, &reader->source, &reader->index, why);
     else
-        say(error, "%s cannot be read: %s", path, strerror(-why));
+        vs_say(error, "%s cannot be read: %s", path, strerror(-why));
     vs_reader_close(reader);
     return why;
 }
@@ -529,16 +588,10 @@ void vs_reader_close(struct vs_reader *reader)
 {
     if (reader == NULL)
         return;
-    vs_stacks_free(reader->stacks);
+    forget(reader);
     vs_source_close(&reader->source);
-    vs_index_free(&reader->index);
-    vs_plan_free(&reader->plan);
-    vs_definitions_free(reader->definitions);
-    vs_unpacker_free(reader->unpacker);
     free(reader->events);
     free(reader->scratch);
-    free(reader->live.events);
-    free(reader->ring.events);
     free(reader->path);
     free(reader);
 }
@@ -584,8 +637,9 @@ static int enter_segment(struct vs_reader *reader)
         int error = load(reader, segment->ref);
         if (is_damage(error)) {
             /* Others may hold some of its events: a new plan, from where we are. */
-            error = weed_out(reader);
-            if (error == 0)
+            bool moved = may_have_moved(reader);
+            error = moved ? look_again(reader) : weed_out(reader);
+            if (error == 0 && !moved)
                 error = make_plan(reader);
             find_segment(reader);
             if (error == 0)

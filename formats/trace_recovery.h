@@ -54,6 +54,8 @@ struct vs_plan {
  * 0 or -ENOMEM.
  */
 int vs_plan_build(const struct vs_index *index, struct vs_plan *plan);
+/* Takes away events from index `end` on. */
+void vs_plan_end(struct vs_plan *plan, uint64_t end);
 void vs_plan_free(struct vs_plan *plan);
 
 #endif

@@ -6,9 +6,28 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WINDOW_BYTES (1U << 20)
+
+#define NS_PER_SECOND 1000000000LL
+/* File systems tell the time of a write by the kernel's tick. */
+#define TICK_MOST_NS (NS_PER_SECOND / 50)
+
+static int64_t ns_of(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * NS_PER_SECOND + time->tv_nsec;
+}
+
+static void note_time(struct vs_source *source, const struct stat *status)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age_ns = ns_of(&now) - ns_of(&status->st_mtim);
+    source->written_ns = ns_of(&status->st_mtim);
+    source->just_written = age_ns > -TICK_MOST_NS && age_ns < TICK_MOST_NS;
+}
 
 int vs_source_open(const char *path, struct vs_source *source)
 {
@@ -27,7 +46,29 @@ int vs_source_open(const char *path, struct vs_source *source)
     }
     source->fd = fd;
     source->bytes = (uint64_t)status.st_size;
+    note_time(source, &status);
     return 0;
+}
+
+int vs_source_refresh(struct vs_source *source)
+{
+    struct stat status;
+    if (source->fd < 0)
+        return 0;
+    if (fstat(source->fd, &status) != 0)
+        return -errno;
+    source->bytes = (uint64_t)status.st_size;
+    source->window_bytes = 0;
+    note_time(source, &status);
+    return 0;
+}
+
+bool vs_source_changed(const struct vs_source *source)
+{
+    struct stat status;
+    return source->fd >= 0 && (source->just_written || fstat(source->fd, &status) != 0 ||
+                               ns_of(&status.st_mtim) != source->written_ns ||
+                               (uint64_t)status.st_size != source->bytes);
 }
 
 int vs_source_memory(const void *data, size_t bytes, struct vs_source *source)

@@ -204,6 +204,41 @@ Test(writer, flushed_events_are_in_the_file_at_once)
     vs_reader_close(reader);
 }
 
+/* Flushes after every ten events, so that chunks are merged again and again. */
+static void write_in_tens(struct vs_writer *writer, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i += 10) {
+        cr_assert_eq(write_stream(writer, i, i + 10), 0);
+        cr_assert_eq(vs_writer_flush(writer), 0);
+    }
+}
+
+/* Everything that a reader found at the file's end when it opened it is moved before it comes
+ * there. */
+Test(writer, a_reader_follows_what_is_merged)
+{
+    const uint64_t before = 300000, opened = before + 500; /* more than a reader's window holds */
+    struct vs_sequenced_event event, expected;
+    struct vs_writer *writer;
+    cr_assert_eq(vs_writer_create(file, 1000, 3, &writer), 0);
+    cr_assert_eq(write_stream(writer, 0, before), 0);
+    write_in_tens(writer, before, opened);
+    struct vs_reader *reader = reopen();
+    cr_assert_eq(vs_reader_next(reader, &event), 1);
+    cr_assert_geq(vs_reader_status(reader)->file_bytes, 5U << 18);
+    write_in_tens(writer, opened, opened + 3000);
+    for (uint64_t i = 1; i < opened; i++) {
+        shape_event(i, &expected);
+        cr_assert_eq(vs_reader_next(reader, &event), 1, "event %lu", i);
+        cr_assert_arr_eq(&event, &expected, sizeof event, "event %lu", i);
+    }
+    cr_assert_eq(vs_reader_next(reader, &event), 0, "what came later is not shown");
+    cr_assert_eq(vs_reader_status(reader)->events, opened);
+    cr_assert_eq(vs_reader_status(reader)->missing_events, 0);
+    vs_reader_close(reader);
+    cr_assert_eq(vs_writer_close(writer, true), 0);
+}
+
 Test(writer, order_is_enforced)
 {
     struct vs_sequenced_event event;
