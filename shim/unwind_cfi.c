@@ -395,9 +395,9 @@ int unwind_row_apply(const struct unwind_entry *entry, const struct unwind_row *
         error = find_register(entry, row, i, &input, &before.value[i]);
         if (error == 0) {
             before.known |= 1U << i;
-        } else if (error != -ENODATA || i == UNWIND_RSP || i == UNWIND_RIP) {
+        } else if (i == UNWIND_RSP || i == UNWIND_RIP) {
             return error;
-        }
+        } /* else not known: compilers forget to say that an epilogue restored a register */
     }
     if (entry->return_register != UNWIND_RIP) {
         if (entry->return_register > UNWIND_RIP ||
