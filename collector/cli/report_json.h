@@ -13,9 +13,14 @@ enum { ERROR_NAME_BYTES = 32, DEVICE_OFFSET = 128 };
 json_t *report_json_devices(const struct report *report);
 /* report_json_sites.c */
 json_t *report_json_sites(const struct report *report);
-json_t *report_json_groups(const struct report *report);
 /* Number of a site's place as in "sites"; null for 0. */
 json_t *report_json_stack(const struct report *report, uint32_t site);
+const char *report_site_kind(uint8_t kind);
+void report_json_stats(json_t *object, const struct vs_site_stats *stats);
+/* One entry for what --top and --min-bytes leave out of a layer of a device. */
+json_t *report_json_rest(int device, unsigned layer, size_t count, const struct vs_site_stats *sum);
+/* report_json_groups.c */
+json_t *report_json_groups(const struct report *report);
 /* report_json_calls.c */
 json_t *report_json_ooms(const struct report *report);
 json_t *report_json_failures(const struct report *report);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "sites" of the report: every place with its frames, and "groups" of them. What
+ * "sites" of the report: every place with its frames. What
  * --top and --min-bytes leave out is summed up in one entry per device and layer;
  * what the rest of the report refers to is never left out.
  */
@@ -8,7 +8,7 @@
 
 #include "report_json.h"
 
-static const char *kind_name(uint8_t kind)
+const char *report_site_kind(uint8_t kind)
 {
     return kind == VS_SITE_CALL               ? "call"
            : kind == VS_SITE_BEFORE_RECORDING ? "before_recording"
@@ -60,7 +60,7 @@ static void add_frames(const struct report *report, const struct vs_place *place
 
 /* ---- one entry ------------------------------------------------------------------------------ */
 
-static void add_stats(json_t *object, const struct vs_site_stats *stats)
+void report_json_stats(json_t *object, const struct vs_site_stats *stats)
 {
     json_set(object, "allocs", json_count(stats->allocs));
     json_set(object, "frees", json_count(stats->frees));
@@ -79,14 +79,14 @@ static json_t *place_json(const struct report *report, const struct vs_place *pl
     bool call = site->kind == VS_SITE_CALL;
     json_t *object = json_object();
     json_set(object, "stack", json_count(place->number));
-    json_set(object, "kind", json_string(kind_name(site->kind)));
+    json_set(object, "kind", json_string(report_site_kind(site->kind)));
     json_set(object, "layer", json_string(report_layer_name(site->layer)));
     json_set(object, "device", json_integer_if(site->device >= 0, site->device));
     json_set(object, "owner",
              call ? json_text(vs_state_owner_name(summary->state, site->owner)) : json_null());
     json_set(object, "api", call ? json_text(label_text(summary, site->label)) : json_null());
     json_set(object, "segment", json_boolean(site->segment));
-    add_stats(object, &place->stats);
+    report_json_stats(object, &place->stats);
     add_frames(report, place, object);
     return object;
 }
@@ -142,19 +142,7 @@ static size_t rank(const struct report *report, int device, unsigned layer,
 
 /* ---- what is left out --------------------------------------------------------------------- */
 
-static void add_rest(struct vs_site_stats *sum, const struct vs_site_stats *part)
-{
-    sum->allocs += part->allocs;
-    sum->frees += part->frees;
-    sum->failed += part->failed;
-    sum->bytes += part->bytes;
-    sum->peak_bytes += part->peak_bytes;
-    sum->peak_count += part->peak_count;
-    sum->live_bytes += part->live_bytes;
-    sum->live_count += part->live_count;
-}
-
-static json_t *rest_json(int device, unsigned layer, size_t count, const struct vs_site_stats *sum)
+json_t *report_json_rest(int device, unsigned layer, size_t count, const struct vs_site_stats *sum)
 {
     static const char *const none[] = {"stack", "owner", "api", "segment"};
     json_t *object = json_object();
@@ -164,7 +152,7 @@ static json_t *rest_json(int device, unsigned layer, size_t count, const struct 
     json_set(object, "sites", json_count(count));
     json_set(object, "layer", json_string(report_layer_name(layer)));
     json_set(object, "device", json_integer_if(device >= 0, device));
-    add_stats(object, sum);
+    report_json_stats(object, sum);
     json_set(object, "frames", json_array());
     return object;
 }
@@ -181,11 +169,11 @@ static void choose(const struct report *report, int device, unsigned layer, bool
             *is_listed = true;
         if (*is_listed)
             continue;
-        add_rest(&rest, &ranked[i]->stats);
+        vs_site_stats_add(&rest, &ranked[i]->stats);
         left_out++;
     }
     if (left_out != 0)
-        json_array_append_new(rests, rest_json(device, layer, left_out, &rest));
+        json_array_append_new(rests, report_json_rest(device, layer, left_out, &rest));
 }
 
 /* Chooses for every layer of every device that has places. */
@@ -221,85 +209,5 @@ json_t *report_json_sites(const struct report *report)
     json_decref(rests);
     free(listed);
     free(ranked);
-    return list;
-}
-
-/* ---- groups ---------------------------------------------------------------------------------- */
-
-static void add_meaning(const struct report *report, const struct vs_group *group, json_t *object)
-{
-    const struct vs_place *place = &report->places->items[group->place];
-    const struct vs_frame *frames = NULL, nothing = {.kind = VS_FRAME_NOTE};
-    long count = place->has_stack ? vs_places_frames(report->places, place, &frames) : 0;
-    long named = count > 0 ? vs_places_frame(frames, (size_t)count) : -1;
-    const struct vs_frame *frame = named >= 0 ? &frames[named] : &nothing;
-    enum vs_group_by by = report->options->by;
-    bool line = by == VS_BY_LINE || by == VS_BY_STACK;
-    bool file = by != VS_BY_MODULE || frame->kind == VS_FRAME_PYTHON;
-    json_set(object, "function", by == VS_BY_MODULE ? json_null() : json_text(frame->function));
-    json_set(object, "file", file ? json_text(frame->file) : json_null());
-    json_set(object, "line", json_integer_if(line && frame->line != 0, frame->line));
-    json_set(object, "module", json_text(frame->module));
-}
-
-static json_t *group_json(const struct report *report, const struct vs_group *group)
-{
-    const struct vs_site *site =
-        vs_places_site(report->places, &report->places->items[group->place]);
-    json_t *object = json_object();
-    json_set(object, "by", json_string(report_group_name(report->options->by)));
-    json_set(object, "kind", json_string(kind_name(site->kind)));
-    json_set(object, "layer", json_string(report_layer_name(site->layer)));
-    json_set(object, "device", json_integer_if(site->device >= 0, site->device));
-    json_set(object, "segment", json_boolean(site->segment));
-    add_meaning(report, group, object);
-    add_stats(object, &group->stats);
-    json_set(object, "stacks", json_array());
-    return object;
-}
-
-struct member {
-    uint32_t group;
-    uint64_t number;
-};
-
-static int by_member(const void *a, const void *b)
-{
-    const struct member *left = a, *right = b;
-    if (left->group != right->group)
-        return left->group < right->group ? -1 : 1;
-    return (left->number > right->number) - (left->number < right->number);
-}
-
-/* The stacks of each group, once, in groups that follow each other. */
-static size_t list_members(const struct report *report, struct member *members)
-{
-    const struct vs_places *places = report->places;
-    size_t count = 0, different = 0;
-    for (size_t i = 0; i < places->count; i++)
-        if (!report_hides_device(report, vs_places_site(places, &places->items[i])->device))
-            members[count++] = (struct member){places->items[i].group, places->items[i].number};
-    if (count > 1)
-        qsort(members, count, sizeof(*members), by_member);
-    for (size_t i = 0; i < count; i++)
-        if (i == 0 || by_member(&members[i], &members[i - 1]) != 0)
-            members[different++] = members[i];
-    return different;
-}
-
-json_t *report_json_groups(const struct report *report)
-{
-    const struct vs_places *places = report->places;
-    json_t *list = json_array(), *group = NULL;
-    struct member *members = calloc(places->count + 1, sizeof(*members));
-    size_t count = members == NULL ? 0 : list_members(report, members);
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || members[i].group != members[i - 1].group) {
-            group = group_json(report, &places->groups[members[i].group]);
-            json_array_append_new(list, group);
-        }
-        json_array_append_new(json_object_get(group, "stacks"), json_count(members[i].number));
-    }
-    free(members);
     return list;
 }

@@ -151,14 +151,6 @@ static size_t rows_of(const struct report *report)
     return report->options->top != 0 ? report->options->top : TOP_PLACES;
 }
 
-static void add(struct vs_site_stats *sum, const struct vs_site_stats *part)
-{
-    sum->peak_bytes += part->peak_bytes;
-    sum->peak_count += part->peak_count;
-    sum->live_bytes += part->live_bytes;
-    sum->live_count += part->live_count;
-}
-
 /* Without --top: what is worth a line of the page. */
 static bool is_worth(const struct report *report, const struct vs_group *group, bool at_end,
                      int64_t whole)
@@ -180,7 +172,7 @@ static void print_list(const struct page *page, const struct report *report,
             print_group(page, report, group, list, whole, !repeated);
             shown++;
         } else {
-            add(&rest, &group->stats);
+            vs_site_stats_add(&rest, &group->stats);
             omitted++;
         }
     }

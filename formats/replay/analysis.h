@@ -40,6 +40,8 @@ struct vs_sites {
     size_t count, room;
     int error;
 };
+/* All but the epoch. */
+void vs_site_stats_add(struct vs_site_stats *sum, const struct vs_site_stats *part);
 int vs_sites_start(struct vs_sites *sites, struct vs_state *state);
 /* Calls and bytes asked for count from here on; what is live stays. */
 void vs_sites_restart(struct vs_sites *sites);

@@ -36,18 +36,6 @@ static XXH128_hash_t place_key(const struct making *making, const struct vs_site
     return XXH3_128bits(parts, sizeof(parts));
 }
 
-static void add_stats(struct vs_site_stats *sum, const struct vs_site_stats *part)
-{
-    sum->allocs += part->allocs;
-    sum->frees += part->frees;
-    sum->failed += part->failed;
-    sum->bytes += part->bytes;
-    sum->live_bytes += part->live_bytes;
-    sum->live_count += part->live_count;
-    sum->peak_bytes += part->peak_bytes;
-    sum->peak_count += part->peak_count;
-}
-
 static struct keyed *sort_sites(const struct making *making)
 {
     const struct vs_state *state = making->places->state;
@@ -102,7 +90,7 @@ static int make_places(struct making *making)
         } else {
             places->of_site[i] = places->of_site[lowest]; /* a lower one: done already */
         }
-        add_stats(&places->items[places->of_site[i]].stats, &making->sites->stats[i]);
+        vs_site_stats_add(&places->items[places->of_site[i]].stats, &making->sites->stats[i]);
     }
     return 0;
 }
@@ -137,7 +125,7 @@ static void add_to_group(struct vs_places *places, uint32_t index, uint32_t numb
     if (group->places == 0 || place->stats.peak_bytes > heaviest->stats.peak_bytes)
         group->place = index;
     group->places++;
-    add_stats(&group->stats, &place->stats);
+    vs_site_stats_add(&group->stats, &place->stats);
 }
 
 /* For each place the lowest place of its group. NULL without memory. */

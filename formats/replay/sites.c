@@ -55,6 +55,18 @@ int vs_sites_start(struct vs_sites *sites, struct vs_state *state)
     return vs_state_subscribe(state, &subscriber);
 }
 
+void vs_site_stats_add(struct vs_site_stats *sum, const struct vs_site_stats *part)
+{
+    sum->allocs += part->allocs;
+    sum->frees += part->frees;
+    sum->failed += part->failed;
+    sum->bytes += part->bytes;
+    sum->live_bytes += part->live_bytes;
+    sum->live_count += part->live_count;
+    sum->peak_bytes += part->peak_bytes;
+    sum->peak_count += part->peak_count;
+}
+
 void vs_sites_restart(struct vs_sites *sites)
 {
     for (size_t i = 0; i < sites->count; i++) {

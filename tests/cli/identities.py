@@ -217,7 +217,7 @@ def check_places(program, read):
     for first, end in windows:
         window = ["--from", f"{first * MS}ns", "--to", f"{end * MS}ns"] if (first, end) != (0, last) else []
         reports = {by: read("--by", by, *window) for by in ("line", "function", "module", "stack")}
-        short = read("--top", "3", "--min-bytes", "1M", *window)
+        short = read("--by", "line", "--top", "3", "--min-bytes", "1M", *window)
         for device in program.devices:
             peak, at_peak, at_end = stretch(device, first, end)
             if not device.history:
@@ -227,7 +227,7 @@ def check_places(program, read):
                        "lines at the peak": (lines_of(reports["line"], device.index, "peak_bytes"), at_peak),
                        "lines at the end": (lines_of(reports["line"], device.index, "end_bytes"), at_end)}
             for by, report in list(reports.items()) + [("top", short)]:
-                for what in ("groups", "sites") if by != "top" else ("sites",):
+                for what in ("groups", "sites"):
                     held = [entry for entry in report[what]
                             if entry["device"] == device.index and entry["layer"] == "framework"]
                     figures[f"{what} by {by}"] = (sum(entry["peak_bytes"] for entry in held), peak)
