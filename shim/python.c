@@ -49,9 +49,9 @@ static inline uint64_t first_frame(uint64_t thread)
                : top;
 }
 
-static inline uint64_t code_of(uint64_t frame)
+static inline uint64_t code_of(const struct python_layout *layout, uint64_t frame)
 {
-    return python_word(frame, python.layout.frame_code) & ~(uint64_t)python.layout.reference_tag;
+    return python_word(frame, layout->frame_code) & ~(uint64_t)layout->reference_tag;
 }
 
 /*
@@ -73,17 +73,22 @@ __attribute__((noinline)) static uint64_t bytecode_of_thread(uint64_t frame, uin
                                                                                           : 0;
 }
 
-static inline int32_t offset_of(uint64_t frame, uint64_t code)
+/* 3.8–3.10. */
+static inline int32_t offset_in_object(const struct python_layout *layout, uint64_t frame)
 {
-    const struct python_layout *layout = &python.layout;
-    if (layout->chain == PYTHON_CHAIN_OBJECTS) {
-        int32_t last = (int32_t)python_half(frame, layout->frame_ip);
-        return last < 0 ? -1 : last << layout->unit_shift;
+    int32_t last = (int32_t)python_half(frame, layout->frame_ip);
+    return last < 0 ? -1 : last << layout->unit_shift;
+}
+
+/* 3.11 on. */
+static inline int32_t offset_of(const struct python_layout *layout, uint64_t frame, uint64_t code)
+{
+    uint64_t bytecode = code + layout->code_bytes;
+    if (__builtin_expect(layout->frame_tlbc != 0, 0)) {
+        bytecode = bytecode_of_thread(frame, code);
     }
-    uint64_t bytecode =
-        layout->frame_tlbc == 0 ? code + layout->code_bytes : bytecode_of_thread(frame, code);
-    int64_t offset = (int64_t)(python_word(frame, layout->frame_ip) - bytecode);
-    return offset >= 0 && offset < OFFSET_MAX ? (int32_t)offset : -1;
+    uint64_t offset = python_word(frame, layout->frame_ip) - bytecode;
+    return offset < OFFSET_MAX ? (int32_t)offset : -1;
 }
 
 /* The static code object that runs behind a class call's __init__ (3.13 on): nobody's frame. */
@@ -122,6 +127,14 @@ static int64_t bytecode_size(uint64_t code)
     return layout->chain == PYTHON_CHAIN_OBJECTS
                ? bytes_size(python_word(code, layout->code_bytes))
                : (int64_t)python_word(code, layout->bytes_size) * 2; /* counts units of two bytes */
+}
+
+static bool offset_is_sound(uint64_t frame, uint64_t code)
+{
+    int32_t offset = python.layout.chain == PYTHON_CHAIN_OBJECTS
+                         ? offset_in_object(&python.layout, frame)
+                         : offset_of(&python.layout, frame, code);
+    return offset < bytecode_size(code);
 }
 
 static bool is_code(uint64_t code)
@@ -167,14 +180,15 @@ static uint64_t top_that_can_be_read(uint64_t thread, bool *sound)
 /* The state that the thread's frames speak for; FOUND when there are none to tell by. */
 static enum state proved_by(uint64_t thread)
 {
+    const struct python_layout *layout = &python.layout;
     bool sound;
     unsigned proved = 0;
     uint64_t frame = top_that_can_be_read(thread, &sound);
     for (unsigned i = 0; sound && frame != 0 && i < PROVED_FRAMES_MAX; i++) {
         sound = is_frame(frame);
         if (sound && runs_code(frame)) {
-            uint64_t code = code_of(frame);
-            sound = is_code(code) && offset_of(frame, code) < bytecode_size(code);
+            uint64_t code = code_of(layout, frame);
+            sound = is_code(code) && offset_is_sound(frame, code);
             proved++;
         }
         frame = sound ? python_word(frame, python.layout.frame_previous) : 0;
@@ -235,42 +249,52 @@ __attribute__((noinline)) static bool is_thrown_through(uint64_t code, int32_t o
            python_byte(last, 3) >= RESUME_IN_YIELD_FROM;
 }
 
-/* 3.8–3.11. */
-static inline bool is_entry(uint64_t frame, uint64_t code, int32_t offset)
+/*
+ * Three loops, one a chain. Each copies the layout, which so stays in registers
+ * whatever is stored meanwhile, and stores its fields one by one.
+ */
+
+/* 3.8–3.10: each frame has a call of the interpreter loop to itself, if any. */
+static unsigned walk_objects(uint64_t thread, struct walk *walk)
 {
-    const struct python_layout *layout = &python.layout;
-    bool in_generator;
-    if (layout->chain == PYTHON_CHAIN_OBJECTS) {
-        in_generator = python_word(frame, layout->frame_generator) != 0;
-    } else {
-        if (python_byte(frame, layout->frame_entry) == 0) {
-            return false;
-        }
-        in_generator = python_byte(frame, layout->frame_owner) == PYTHON_OWNER_GENERATOR;
+    const struct python_layout layout = python.layout;
+    struct python_frame *out = walk->frames;
+    struct python_frame *const end = out + walk->max;
+    uint64_t frame = first_frame(thread);
+    for (; frame != 0 && out < end; out++) {
+        uint64_t code = code_of(&layout, frame);
+        int32_t offset = offset_in_object(&layout, frame);
+        out->code = code;
+        out->version = python_code_deaths(code);
+        out->offset = offset;
+        out->entry =
+            python_word(frame, layout.frame_generator) == 0 || !is_thrown_through(code, offset);
+        frame = python_word(frame, layout.frame_previous);
     }
-    return !in_generator || !is_thrown_through(code, offset);
+    walk->note = frame != 0 ? VS_STACK_NOTE_PYTHON_CUT : VS_STACK_NOTE_NONE;
+    return (unsigned)(out - walk->frames);
 }
 
-/* 3.8–3.11: every frame in the chain runs code. */
-static unsigned walk_plain(uint64_t thread, struct walk *walk)
+/* 3.11 */
+static unsigned walk_linked(uint64_t thread, struct walk *walk)
 {
-    unsigned count = 0;
+    const struct python_layout layout = python.layout;
+    struct python_frame *out = walk->frames;
+    struct python_frame *const end = out + walk->max;
     uint64_t frame = first_frame(thread);
-    for (; frame != 0; frame = python_word(frame, python.layout.frame_previous)) {
-        if (count == walk->max) {
-            walk->note = VS_STACK_NOTE_PYTHON_CUT;
-            break;
-        }
-        uint64_t code = code_of(frame);
-        int32_t offset = offset_of(frame, code);
-        walk->frames[count++] = (struct python_frame){
-            .code = code,
-            .version = python_code_deaths(code),
-            .offset = offset,
-            .entry = is_entry(frame, code, offset),
-        };
+    for (; frame != 0 && out < end; out++) {
+        uint64_t code = code_of(&layout, frame);
+        int32_t offset = offset_of(&layout, frame, code);
+        out->code = code;
+        out->version = python_code_deaths(code);
+        out->offset = offset;
+        out->entry = python_byte(frame, layout.frame_entry) != 0 &&
+                     (python_byte(frame, layout.frame_owner) != PYTHON_OWNER_GENERATOR ||
+                      !is_thrown_through(code, offset));
+        frame = python_word(frame, layout.frame_previous);
     }
-    return count;
+    walk->note = frame != 0 ? VS_STACK_NOTE_PYTHON_CUT : VS_STACK_NOTE_NONE;
+    return (unsigned)(out - walk->frames);
 }
 
 /* Version numbers count within one interpreter, and begin anew after its end. */
@@ -281,39 +305,64 @@ static bool versions_collide(uint64_t thread)
            python_end_has_come();
 }
 
-/* 3.12 on. */
+/* What tells a code object apart whose version does not; 0: the frame is nobody's. */
+__attribute__((noinline)) static uint32_t version_by_content(uint64_t code)
+{
+    return is_constructor_shim(code) ? 0 : python_code_content(&python.layout, code) | 1U;
+}
+
+/* 3.12 on: frames that belong to the interpreter show where a call of its loop begins. */
 static unsigned walk_shimmed(uint64_t thread, struct walk *walk)
 {
+    const struct python_layout layout = python.layout;
     const uint32_t era = python_end_era() * ERA_STEP;
     const bool by_content = versions_collide(thread);
-    unsigned count = 0;
+    struct python_frame *out = walk->frames;
+    struct python_frame *const end = out + walk->max;
+    bool is_last = false; /* of the call that ran the frame before */
     uint64_t frame = first_frame(thread);
-    for (; frame != 0; frame = python_word(frame, python.layout.frame_previous)) {
-        if (python_byte(frame, python.layout.frame_owner) >= PYTHON_OWNER_NO_FRAME) {
-            if (count > 0) {
-                walk->frames[count - 1].entry = true;
-            }
+    for (; frame != 0; frame = python_word(frame, layout.frame_previous)) {
+        if (python_byte(frame, layout.frame_owner) >= PYTHON_OWNER_NO_FRAME) {
+            is_last = true;
             continue;
         }
-        if (count == walk->max) {
-            walk->note = VS_STACK_NOTE_PYTHON_CUT;
-            return count;
-        }
-        uint64_t code = code_of(frame);
-        uint32_t version = python_half(code, python.layout.code_version) + era;
-        if (__builtin_expect(version == era || by_content, 0)) {
-            if (is_constructor_shim(code)) {
+        uint64_t code = code_of(&layout, frame);
+        uint32_t version = python_half(code, layout.code_version);
+        if (__builtin_expect(version == 0 || by_content, 0)) {
+            version = version_by_content(code);
+            if (version == 0) {
                 continue;
             }
-            version = python_code_content(&python.layout, code);
         }
-        walk->frames[count++] = (struct python_frame){
-            .code = code, .version = version, .offset = offset_of(frame, code)};
+        if (out > walk->frames) {
+            out[-1].entry = is_last;
+        }
+        is_last = false;
+        if (out == end) {
+            walk->note = VS_STACK_NOTE_PYTHON_CUT;
+            return walk->max;
+        }
+        out->code = code;
+        out->version = version + era;
+        out->offset = offset_of(&layout, frame, code);
+        out++;
     }
-    if (count > 0) {
-        walk->frames[count - 1].entry = true;
+    if (out > walk->frames) {
+        out[-1].entry = true;
     }
-    return count;
+    return (unsigned)(out - walk->frames);
+}
+
+static unsigned walk_chain(uint64_t thread, struct walk *walk)
+{
+    switch (python.layout.chain) {
+    case PYTHON_CHAIN_OBJECTS:
+        return walk_objects(thread, walk);
+    case PYTHON_CHAIN_LINKED:
+        return walk_linked(thread, walk);
+    default:
+        return walk_shimmed(thread, walk);
+    }
 }
 
 static uint64_t this_thread(void)
@@ -345,8 +394,7 @@ static unsigned walk_thread(uint64_t thread, struct walk *walk, uint32_t state)
         publish();
         return 0;
     }
-    unsigned count = python.layout.chain == PYTHON_CHAIN_SHIMMED ? walk_shimmed(thread, walk)
-                                                                 : walk_plain(thread, walk);
+    unsigned count = walk_chain(thread, walk);
     if (count == 0) {
         walk->note = VS_STACK_NOTE_PYTHON_NO_FRAME;
     }
