@@ -46,9 +46,10 @@
     X(18, UNMAP, "unmap", 'D', "address; size")                                                    \
     X(19, SET_ACCESS, "set_access", 'O', "address; size; extra[0] = location id of the first")     \
     X(20, HOST_ALLOC, "host_alloc", 'H', "address; size; extra[0] = flags")                        \
-    X(21, HOST_FREE, "host_free", 'H', "address")                                                  \
+    X(21, HOST_FREE, "host_free", 'H', "address; size 0, after a loss in this trace what it frees") \
     X(22, HOST_REGISTER, "host_register", 'H', "address; size; extra[0] = flags")                  \
-    X(23, HOST_UNREGISTER, "host_unregister", 'H', "address")                                      \
+    X(23, HOST_UNREGISTER, "host_unregister", 'H',                                                 \
+      "address; size 0, after a loss in this trace what it frees")                                 \
     X(24, IPC_GET, "ipc_get", 'D', "address; extra[0] = hash of the handle's 64 bytes")            \
     X(25, IPC_OPEN, "ipc_open", 'D', "address; extra[0] = hash of the handle's 64 bytes")          \
     X(26, IPC_CLOSE, "ipc_close", 'D', "address")                                                  \

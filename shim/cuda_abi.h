@@ -23,6 +23,7 @@ enum {
     ABI_CAPTURE_WRONG_THREAD = 908,
     ABI_DEVICE_ATTRIBUTE_INTEGRATED = 18,
     ABI_POOL_RELEASE_THRESHOLD = 4, /* attributes from here on are 64 bits wide, those before 32 */
+    ABI_POINTER_RANGE_SIZE = 12,
     ABI_POOL_RESERVED_CURRENT = 5,
     ABI_POOL_USED_CURRENT = 7,
     ABI_NODE_ALLOC = 10,

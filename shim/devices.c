@@ -380,16 +380,33 @@ static bool measure_into(struct vs_event *event)
 
 /* ---- allocations ---------------------------------------------------------------------------- */
 
-uint64_t devices_size_of(const struct vs_event *event)
+/* Of memory that no address range tells of: pinned by the driver, or registered. */
+static uint64_t host_size_of(uint64_t address)
+{
+    REAL(get_attribute, REAL_cuPointerGetAttribute, void *, int, uint64_t);
+    size_t bytes = 0;
+    bool known = get_attribute != NULL &&
+                 get_attribute(&bytes, ABI_POINTER_RANGE_SIZE, address) == ABI_SUCCESS;
+    return known ? bytes : 0;
+}
+
+static uint64_t device_size_of(uint64_t address)
 {
     REAL(get_range, REAL_cuMemGetAddressRange_v2, uint64_t *, size_t *, uint64_t);
     uint64_t base = 0;
     size_t bytes = 0;
-    hook_own_calls_begin();
-    bool known = get_range != NULL && get_range(&base, &bytes, event->address) == ABI_SUCCESS &&
-                 base == event->address;
-    hook_own_calls_end();
+    bool known =
+        get_range != NULL && get_range(&base, &bytes, address) == ABI_SUCCESS && base == address;
     return known ? bytes : 0;
+}
+
+uint64_t devices_size_of(const struct vs_event *event)
+{
+    hook_own_calls_begin();
+    uint64_t bytes =
+        event->kind == VS_KIND_FREE ? device_size_of(event->address) : host_size_of(event->address);
+    hook_own_calls_end();
+    return bytes;
 }
 
 /* ---- pools ----------------------------------------------------------------------------------- */

@@ -23,19 +23,20 @@ enum trait {
     TRAIT_SUBSTITUTED = 2,  /* other memory calls beneath it mean that they carried it out */
     TRAIT_MEMORY = 4,       /* such a memory call */
     TRAIT_SAMPLE_AFTER = 8, /* may change what the device has free */
-    TRAIT_SAMPLE_BEFORE = 16, /* by an amount that no argument tells */
-    TRAIT_ONLY_FAILED = 32,   /* of interest when it failed */
-    TRAIT_NO_DEVICE = 64,     /* concerns ranges or handles, not the current device */
-    TRAIT_SAMPLE_APART = 128, /* may, but the event itself has no place for the figure */
+    TRAIT_SAMPLE_BEFORE = 16,     /* by an amount that no argument tells */
+    TRAIT_ONLY_FAILED = 32,       /* of interest when it failed */
+    TRAIT_NO_DEVICE = 64,         /* concerns ranges or handles, not the current device */
+    TRAIT_SAMPLE_APART = 128,     /* may, but the event itself has no place for the figure */
+    TRAIT_SIZED_AFTER_LOSS = 256, /* gives back what the driver knows the size of */
 };
 
 #define GIVES_BACK (TRAIT_INTENT | TRAIT_SUBSTITUTED | TRAIT_MEMORY)
 #define TAKES (TRAIT_SUBSTITUTED | TRAIT_MEMORY)
 #define MEASURED (TRAIT_SAMPLE_BEFORE | TRAIT_SAMPLE_AFTER)
 
-static const uint8_t traits[VS_RING_LOSS_KINDS] = {
+static const uint16_t traits[VS_RING_LOSS_KINDS] = {
     [VS_KIND_ALLOC] = TAKES | TRAIT_SAMPLE_AFTER,
-    [VS_KIND_FREE] = GIVES_BACK | TRAIT_SAMPLE_AFTER,
+    [VS_KIND_FREE] = GIVES_BACK | TRAIT_SAMPLE_AFTER | TRAIT_SIZED_AFTER_LOSS,
     [VS_KIND_POOL_ALLOC] = TAKES | TRAIT_SAMPLE_AFTER,
     [VS_KIND_POOL_FREE] = GIVES_BACK,
     [VS_KIND_POOL_CREATE] = TAKES,
@@ -52,9 +53,9 @@ static const uint8_t traits[VS_RING_LOSS_KINDS] = {
     [VS_KIND_UNMAP] = GIVES_BACK | TRAIT_SAMPLE_AFTER | TRAIT_NO_DEVICE,
     [VS_KIND_SET_ACCESS] = TRAIT_NO_DEVICE,
     [VS_KIND_HOST_ALLOC] = TAKES,
-    [VS_KIND_HOST_FREE] = GIVES_BACK,
+    [VS_KIND_HOST_FREE] = GIVES_BACK | TRAIT_SIZED_AFTER_LOSS,
     [VS_KIND_HOST_REGISTER] = TAKES,
-    [VS_KIND_HOST_UNREGISTER] = GIVES_BACK,
+    [VS_KIND_HOST_UNREGISTER] = GIVES_BACK | TRAIT_SIZED_AFTER_LOSS,
     [VS_KIND_IPC_GET] = TAKES,
     [VS_KIND_IPC_OPEN] = TAKES,
     [VS_KIND_IPC_CLOSE] = GIVES_BACK,
@@ -322,8 +323,8 @@ static void announce(struct hook_call *call)
     }
     event->time_ns = call->start_ns;
     event->flags |= VS_EVENT_INTENT | (at_driver_level(call) ? 0U : VS_EVENT_RUNTIME);
-    call->intent =
-        event->kind == VS_KIND_FREE ? shim_emit_free(event, devices_size_of) : shim_emit(event);
+    call->intent = has(event->kind, TRAIT_SIZED_AFTER_LOSS) ? shim_emit_free(event, devices_size_of)
+                                                            : shim_emit(event);
     call->intent_wanted = true;
     hook_thread.pending_kind = event->kind;
     hook_thread.pending_key = call->key;

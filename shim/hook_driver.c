@@ -101,6 +101,7 @@ static const struct wanted wanted[] = {
     {REAL_cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000},
     {REAL_cuDriverGetVersion, "cuDriverGetVersion", 2020},
     {REAL_cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020},
+    {REAL_cuPointerGetAttribute, "cuPointerGetAttribute", 4000},
     {REAL_cuCtxPushCurrent_v2, "cuCtxPushCurrent", 4000},
     {REAL_cuCtxPopCurrent_v2, "cuCtxPopCurrent", 4000},
     {HOOK_cuMemGetInfo_v2, "cuMemGetInfo", 3020},

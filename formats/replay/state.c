@@ -151,6 +151,9 @@ static void note_loss(struct vs_state *state, const struct vs_event *event)
         return;
     device->losses += event->extra[0];
     memory_loss(state, device, event);
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++) /* some calls do not name theirs */
+        if (state->devices[i] != NULL)
+            measure_lost(state, state->devices[i]);
 }
 
 static void apply_memory(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)

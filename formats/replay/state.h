@@ -127,6 +127,10 @@ struct vs_device_state {
     int64_t asked_count;            /* live cuMemAlloc and its kin, segments included */
     int64_t lost_bytes, lost_count; /* of such allocations, by lost events: added less freed */
     int64_t held_bytes, held_count; /* the same, until a loss is known of */
+    int64_t held_host_bytes;
+    int64_t lost_pages;    /* what the device may round otherwise because of them */
+    int64_t lost_room;     /* what other lost events may have taken at most */
+    int64_t lost_measured; /* what they did take, or gave back, by measurements */
 
     /* measurements */
     int64_t used_bytes; /* now: the last measurement, moved by what is known since */
@@ -371,6 +375,7 @@ struct vs_state {
     uint64_t physical_serial;
     struct vs_ranges reservations, mappings, segments;
 
+    bool lost_gave_back; /* a lost event released memory: whose and how much is not known */
     int64_t host_pinned, host_pinned_requested;
     int64_t host_rss, cgroup_limit; /* -1 unknown */
 

@@ -27,7 +27,7 @@ static int64_t lost_of_segments(const struct vs_device_state *device)
 /* Direct memory that lost events took or gave back. */
 static int64_t lost_direct(const struct vs_device_state *device)
 {
-    return device->lost_bytes - lost_of_segments(device);
+    return device->lost_bytes - lost_of_segments(device) + device->lost_measured;
 }
 
 /* What the device is taken to round on top of direct allocations, by the model of numbers.md. */
@@ -57,6 +57,23 @@ int64_t device_own(const struct vs_device_state *device)
 {
     return device_direct(device) + device->segment_backed + lost_of_segments(device) +
            device->pool_reserved;
+}
+
+/* Reserve that the framework reports and no event shows: backed, as far as is known. */
+static int64_t unseen_backed(const struct vs_device_state *device)
+{
+    bool counts =
+        device->framework_seen && (device->unseen_reserved > 0 || lost_of_segments(device) != 0);
+    return counts ? device->unseen_reserved : 0;
+}
+
+int64_t device_unexplained(const struct vs_device_state *device)
+{
+    int64_t known =
+        device->base_own - lost_of_segments(device) + unseen_backed(device) + device->base_others;
+    for (int i = 0; i < VS_IMPLICITS; i++)
+        known += device->implicit_bytes[i];
+    return device->base_used - known;
 }
 
 /* ---- calls that cost memory -------------------------------------------------------- */
@@ -292,9 +309,7 @@ static void framework_bands(const struct vs_device_state *device, struct vs_band
     if (!device->framework_seen)
         return;
     bands->reserved = vs_device_reserved(device);
-    bands->backed = device->segment_backed + device->pool_reserved;
-    if (device->unseen_reserved > 0 || lost_of_segments(device) != 0)
-        bands->backed += device->unseen_reserved;
+    bands->backed = device->segment_backed + device->pool_reserved + unseen_backed(device);
     bands->unbacked = bands->reserved - bands->backed;
     bands->allocated = device->layers[VS_LAYER_FRAMEWORK].live_bytes;
     bands->cached = bands->reserved - bands->allocated;

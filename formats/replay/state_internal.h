@@ -100,6 +100,11 @@ void memory_restore_dropped(struct vs_state *state, const struct vs_undo *undo);
 /* A LOSS record: what it took or gave back counts, whose it was is not known. */
 void memory_loss(struct vs_state *state, struct vs_device_state *device,
                  const struct vs_event *event);
+/*
+ * The device has `bytes` more in use than is known (less: below zero). What of it lost events may
+ * have done is counted as lost.
+ */
+void memory_place_lost(struct vs_state *state, struct vs_device_state *device, int64_t bytes);
 /* Counts an allocation in (+1) or out (-1) of the totals. */
 void memory_count(struct vs_state *state, const struct vs_allocation *allocation, int sign);
 /* A direct allocation turns out to be a segment. `counted`: bytes the framework reserved for it. */
@@ -149,6 +154,8 @@ int device_implicit_of(const struct vs_event *event);
 int64_t device_direct(const struct vs_device_state *device);
 void device_settle(struct vs_state *state, struct vs_device_state *device);
 int64_t device_own(const struct vs_device_state *device);
+/* What no band has of the last measurement. */
+int64_t device_unexplained(const struct vs_device_state *device);
 
 /* state_measure.c */
 void measure_event(struct vs_state *state, const struct vs_sequenced_event *event);
@@ -159,6 +166,8 @@ void measure_event(struct vs_state *state, const struct vs_sequenced_event *even
 bool measure_has_seen(const struct vs_device_state *device, const struct vs_event *event);
 void measure_told_late(struct vs_state *state, struct vs_device_state *device, int64_t own,
                        uint32_t thread);
+/* Events turn out to have been lost: the last measurement may show what they did. */
+void measure_lost(struct vs_state *state, struct vs_device_state *device);
 /* Before anything else is made of the event: what it says about calls under way. */
 void measure_calls(struct vs_state *state, const struct vs_sequenced_event *event);
 

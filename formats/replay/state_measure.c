@@ -230,6 +230,17 @@ static void cancel_rounding(struct vs_device_state *device)
         device->rounding -= least(-unexplained, device->rounding);
 }
 
+void measure_lost(struct vs_state *state, struct vs_device_state *device)
+{
+    if (!device->measured || !vs_state_lossy(state) || !is_quiet(state, device))
+        return;
+    int64_t own = device_own(device);
+    memory_place_lost(state, device, device_unexplained(device));
+    int64_t placed = device_own(device) - own;
+    device->base_own += placed;
+    device->settled_own += placed;
+}
+
 /* Explains the last measurement. */
 static void settle(struct vs_state *state, struct vs_device_state *device, uint32_t thread)
 {
@@ -248,6 +259,7 @@ static void settle(struct vs_state *state, struct vs_device_state *device, uint3
     device->slack_settled += device->direct_slack;
     device->direct_slack = 0;
     pool_settled(state, device);
+    measure_lost(state, device);
 }
 
 /* The shim stamps its measurements before it takes them, the program's own question after. */

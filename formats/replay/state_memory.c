@@ -108,6 +108,14 @@ static void count_lost(struct vs_state *state, struct vs_device_state *device, i
                bytes, 0);
 }
 
+static void count_lost_host(struct vs_state *state, struct vs_device_state *device, int64_t bytes)
+{
+    state->host_pinned += bytes;
+    state->host_pinned_requested += bytes;
+    state_move(state, state_special_site(state, device->device, VS_LAYER_HOST, VS_SITE_UNCERTAIN),
+               bytes, 0);
+}
+
 /*
  * Something live was freed by an event that was lost, or came from one. The
  * LOSS record may come later than what shows it.
@@ -127,6 +135,56 @@ static void note_lost(struct vs_state *state, int device_id, int64_t bytes, int6
     }
 }
 
+/* The same of host memory. */
+static void note_lost_host(struct vs_state *state, int device_id, int64_t bytes)
+{
+    struct vs_device_state *device = bytes == 0 ? NULL : state_device(state, device_id);
+    if (device == NULL)
+        return;
+    if (vs_state_lossy(state))
+        count_lost_host(state, device, bytes);
+    else
+        device->held_host_bytes += bytes;
+}
+
+static void count_loss(struct vs_state *state, struct vs_device_state *device, unsigned kind,
+                       int64_t bytes, int64_t events)
+{
+    int64_t pages = events * (int64_t)VS_GRANULARITY;
+    switch (kind) {
+    case VS_KIND_ALLOC:
+        count_lost(state, device, bytes, events);
+        device->lost_pages += pages;
+        break;
+    case VS_KIND_FREE:
+        count_lost(state, device, -bytes, -events);
+        device->lost_pages += pages;
+        break;
+    case VS_KIND_PHYS_CREATE:
+    case VS_KIND_ARRAY_CREATE:
+    case VS_KIND_POOL_ALLOC:
+        device->lost_room += bytes + pages;
+        break;
+    case VS_KIND_PHYS_RELEASE:
+    case VS_KIND_UNMAP:
+    case VS_KIND_ARRAY_DESTROY:
+    case VS_KIND_POOL_DESTROY:
+    case VS_KIND_POOL_TRIM:
+        state->lost_gave_back = true;
+        break;
+    case VS_KIND_HOST_ALLOC:
+    case VS_KIND_HOST_REGISTER:
+        count_lost_host(state, device, bytes);
+        break;
+    case VS_KIND_HOST_FREE:
+    case VS_KIND_HOST_UNREGISTER:
+        count_lost_host(state, device, -bytes);
+        break;
+    default:
+        break;
+    }
+}
+
 void memory_loss(struct vs_state *state, struct vs_device_state *device,
                  const struct vs_event *event)
 {
@@ -134,12 +192,28 @@ void memory_loss(struct vs_state *state, struct vs_device_state *device,
         count_lost(state, device, device->held_bytes, device->held_count);
         device->held_bytes = device->held_count = 0;
     }
-    if (event->size > INT64_MAX || event->extra[0] > INT64_MAX)
+    if (device->held_host_bytes != 0) {
+        count_lost_host(state, device, device->held_host_bytes);
+        device->held_host_bytes = 0;
+    }
+    if (event->size <= INT64_MAX / 2 && event->extra[0] <= INT32_MAX)
+        count_loss(state, device, event->label, (int64_t)event->size, (int64_t)event->extra[0]);
+}
+
+void memory_place_lost(struct vs_state *state, struct vs_device_state *device, int64_t bytes)
+{
+    int64_t counted = device->physical_bytes + device->segment_backed + device->direct_large +
+                      device->own_pool_reserved;
+    int64_t least = -device->lost_pages - (state->lost_gave_back ? counted : 0);
+    int64_t most = device->lost_pages + device->lost_room;
+    int64_t wanted = device->lost_measured + bytes;
+    wanted = wanted > most ? most : wanted < least ? least : wanted;
+    int64_t change = wanted - device->lost_measured;
+    if (change == 0)
         return;
-    if (event->label == VS_KIND_ALLOC)
-        count_lost(state, device, (int64_t)event->size, (int64_t)event->extra[0]);
-    else if (event->label == VS_KIND_FREE)
-        count_lost(state, device, -(int64_t)event->size, -(int64_t)event->extra[0]);
+    device->lost_measured = wanted;
+    state_move(state, state_special_site(state, device->device, VS_LAYER_DRIVER, VS_SITE_UNCERTAIN),
+               change, 0);
 }
 
 /* Takes an allocation out of a map and of the totals. */
@@ -162,6 +236,8 @@ static void remember_in(struct vs_state *state, struct vs_allocations *map, uint
         state->counts.alloc_on_live++;
         if (slot->type == VS_ALLOCATION_DIRECT)
             note_lost(state, slot->device, (int64_t)slot->size, 1);
+        else if (map == &state->hosts)
+            note_lost_host(state, slot->device, (int64_t)slot->size);
         forget(state, map, key, slot);
     }
     slot = vs_allocations_put(map, key);
@@ -256,6 +332,11 @@ void memory_array(struct vs_state *state, const struct vs_event *event)
 
 /* ---- frees ------------------------------------------------------------------------ */
 
+static bool is_host_free(const struct vs_event *event)
+{
+    return event->kind == VS_KIND_HOST_FREE || event->kind == VS_KIND_HOST_UNREGISTER;
+}
+
 /*
  * After losses a free says how much it frees: what nobody knew, or not what was
  * known at the address, for its free and another allocation were lost.
@@ -263,11 +344,16 @@ void memory_array(struct vs_state *state, const struct vs_event *event)
 static void check_freed(struct vs_state *state, const struct vs_event *event, uint64_t known,
                         struct vs_undo *undo)
 {
-    if (event->kind != VS_KIND_FREE || event->size == 0 || event->size > INT64_MAX ||
-        vs_round_up(event->size, VS_SMALL_ALIGNMENT) == vs_round_up(known, VS_SMALL_ALIGNMENT))
+    bool host = is_host_free(event);
+    uint64_t step = host ? VS_HOST_PAGE : VS_SMALL_ALIGNMENT;
+    if ((event->kind != VS_KIND_FREE && !host) || event->size == 0 || event->size > INT64_MAX ||
+        vs_round_up(event->size, step) == vs_round_up(known, step))
         return;
     int64_t bytes = (int64_t)known - (int64_t)event->size, count = known == 0 ? -1 : 0;
-    note_lost(state, event->device, bytes, count);
+    if (host)
+        note_lost_host(state, event->device, bytes);
+    else
+        note_lost(state, event->device, bytes, count);
     if (undo != NULL) {
         undo->lost_bytes = bytes;
         undo->lost_count = count;
@@ -300,7 +386,7 @@ static void free_in(struct vs_state *state, struct vs_allocations *map, uint64_t
         undo->what = VS_UNDO_ALLOCATION;
         undo->allocation = *known;
     }
-    if (known->type == VS_ALLOCATION_DIRECT)
+    if (known->type == VS_ALLOCATION_DIRECT || map == &state->hosts)
         check_freed(state, event, known->size, undo);
     if (known->type == VS_ALLOCATION_IPC && known->granted > 1)
         known->granted--;
@@ -330,12 +416,15 @@ void memory_restore(struct vs_state *state, const struct vs_undo *undo)
     const struct vs_event *event = &undo->event;
     struct vs_allocations *map = &state->allocations;
     uint64_t key = event->address;
-    note_lost(state, event->device, -undo->lost_bytes, -undo->lost_count);
+    if (is_host_free(event))
+        note_lost_host(state, event->device, -undo->lost_bytes);
+    else
+        note_lost(state, event->device, -undo->lost_bytes, -undo->lost_count);
     if (undo->unknown) {
         state->counts.frees_unknown--;
         return;
     }
-    if (event->kind == VS_KIND_HOST_FREE || event->kind == VS_KIND_HOST_UNREGISTER)
+    if (is_host_free(event))
         map = &state->hosts;
     else if (event->kind == VS_KIND_ARRAY_DESTROY) {
         map = &state->arrays;

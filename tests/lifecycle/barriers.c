@@ -2,8 +2,9 @@
 /*
  * Many threads over every kind of memory at once; at each barrier, with nobody
  * inside a call, the first thread logs what the simulated device says is used.
- * Usage: barriers LOG THREADS ROUNDS. Half the threads use the driver's blocks,
- * the others virtual memory or stream-ordered memory, on two devices.
+ * Usage: barriers LOG THREADS ROUNDS [PAUSE_MS]. Half the threads use the driver's
+ * blocks, the others virtual memory or stream-ordered memory, on two devices. With
+ * a pause the first thread gives the collector time to tell of what was lost.
  */
 #include <pthread.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static struct {
     struct driver driver;
     void *contexts[DEVICES];
     pthread_barrier_t barrier;
-    unsigned rounds;
+    unsigned rounds, pause_ms;
 } shared;
 
 struct worker {
@@ -139,6 +140,7 @@ static void *work(void *argument)
         one_round(worker);
         pthread_barrier_wait(&shared.barrier);
         if (worker->index == 0) {
+            usleep(shared.pause_ms * 1000);
             ask(worker);
             call_logged("barrier", 0);
         }
@@ -155,6 +157,7 @@ int main(int argc, char **argv)
         return 2;
     unsigned count = (unsigned)strtoul(argv[2], NULL, 10);
     shared.rounds = (unsigned)strtoul(argv[3], NULL, 10);
+    shared.pause_ms = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 0;
     if (count < 1 || count > MAX_THREADS)
         return 2;
     call_log_open(argv[1], DEVICES);

@@ -141,3 +141,101 @@ Test(loss, any_loss_of_a_storm_adds_up)
     vs_sites_release(&sites);
     lab_close(&lab);
 }
+
+/* ---- what only a measurement can place ------------------------------------------------------ */
+
+static void measured(struct lab *lab, uint64_t used)
+{
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_SAMPLE,
+                                   .size = 16 * GIB,
+                                   .free_bytes = 16 * GIB - used,
+                                   .flags = VS_EVENT_FREE_SAMPLED});
+}
+
+static void unplaced_loss(struct lab *lab, uint16_t kind, uint64_t events, uint64_t bytes)
+{
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_LOSS,
+                                   .label = kind,
+                                   .size = bytes,
+                                   .extra = {events, 0},
+                                   .device = VS_DEVICE_UNKNOWN});
+}
+
+static void physical(struct lab *lab, uint64_t handle, uint64_t size)
+{
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_PHYS_CREATE,
+                                   .module = PROGRAM,
+                                   .handle = handle,
+                                   .size = size,
+                                   .extra = {1, 0}});
+}
+
+Test(loss, physical_memory_is_found_by_measuring)
+{
+    struct lab lab = lab_open();
+    measured(&lab, 300 * MIB);
+    physical(&lab, 1, 8 * MIB);
+    measured(&lab, 308 * MIB);
+    measured(&lab, 348 * MIB); /* 40 MiB were made unseen: told only later */
+    cr_assert_eq(lab_bands(&lab).unexplained, (int64_t)(40 * MIB));
+    loss(&lab, VS_KIND_PHYS_CREATE, 2, 40 * MIB);
+    cr_assert_eq(lab_bands(&lab).unexplained, 0);
+    cr_assert_eq(lab_bands(&lab).lost, (int64_t)(40 * MIB));
+    cr_assert_eq(driver_live(&lab), (int64_t)(48 * MIB));
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_PHYS_RELEASE, .handle = 77});
+    measured(&lab, 316 * MIB);
+    cr_assert_eq(lab_bands(&lab).unexplained, 0);
+    cr_assert_eq(lab_bands(&lab).direct, (int64_t)(16 * MIB));
+    unplaced_loss(&lab, VS_KIND_PHYS_RELEASE, 2, 0);
+    measured(&lab, 300 * MIB);
+    cr_assert_eq(lab_bands(&lab).unexplained, 0);
+    cr_assert_eq(lab_bands(&lab).direct, 0);
+    cr_assert_eq(driver_live(&lab), 0);
+    lab_check_identities(&lab);
+    lab_close(&lab);
+}
+
+/* Lost events explain no more than they can have done. */
+Test(loss, the_rest_stays_unexplained)
+{
+    struct lab lab = lab_open();
+    measured(&lab, 300 * MIB);
+    loss(&lab, VS_KIND_ARRAY_CREATE, 1, 6 * MIB);
+    measured(&lab, 400 * MIB);
+    cr_assert_eq(lab_bands(&lab).direct, (int64_t)(8 * MIB)); /* and a page of rounding */
+    cr_assert_eq(lab_bands(&lab).unexplained, (int64_t)(92 * MIB));
+    measured(&lab, 200 * MIB);
+    cr_assert_eq(lab_bands(&lab).direct, 0);
+    cr_assert_eq(lab_bands(&lab).unexplained, -(int64_t)(100 * MIB));
+    lab_check_identities(&lab);
+    lab_close(&lab);
+}
+
+static void host(struct lab *lab, uint8_t kind, uint64_t address, uint64_t size)
+{
+    bool frees = kind == VS_KIND_HOST_FREE;
+    lab_put(lab, (struct vs_event){.kind = kind,
+                                   .module = PROGRAM,
+                                   .address = address,
+                                   .size = size,
+                                   .flags = frees ? VS_EVENT_INTENT : 0});
+}
+
+Test(loss, pinned_host_memory_adds_up)
+{
+    struct lab lab = lab_open();
+    host(&lab, VS_KIND_HOST_ALLOC, 0x7000, 4 * MIB);
+    host(&lab, VS_KIND_HOST_ALLOC, 0x7000, 8 * MIB); /* a free was lost */
+    loss(&lab, VS_KIND_HOST_ALLOC, 3, 12 * MIB);
+    loss(&lab, VS_KIND_HOST_FREE, 1, 4 * MIB);
+    cr_assert_eq(lab_bands(&lab).host_pinned, (int64_t)(20 * MIB));
+    host(&lab, VS_KIND_HOST_FREE, 0x9000, 6 * MIB); /* of a lost allocation */
+    cr_assert_eq(lab_bands(&lab).host_pinned_requested, (int64_t)(14 * MIB));
+    lab_undo(&lab, lab.sequence - 2, 1);
+    cr_assert_eq(lab_bands(&lab).host_pinned_requested, (int64_t)(20 * MIB));
+    host(&lab, VS_KIND_HOST_FREE, 0x7000, 8 * MIB);
+    loss(&lab, VS_KIND_HOST_FREE, 3, 12 * MIB);
+    cr_assert_eq(lab_bands(&lab).host_pinned, 0);
+    cr_assert_eq(lab_device(&lab)->layers[VS_LAYER_HOST].live_bytes, 0);
+    lab_close(&lab);
+}
