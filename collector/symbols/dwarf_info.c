@@ -97,7 +97,8 @@ static void index_units(struct dwarf_info *info)
             (struct unit){.lines = unit, .scopes = is_split ? split : unit};
         add_unit_ranges(info, info->unit_count - 1);
     }
-    qsort(info->ranges, info->range_count, sizeof *info->ranges, by_start);
+    if (info->range_count > 0)
+        qsort(info->ranges, info->range_count, sizeof *info->ranges, by_start);
     uint64_t reach = 0;
     for (size_t i = 0; i < info->range_count; i++) {
         if (info->ranges[i].end > reach)

@@ -48,6 +48,13 @@ static void close_all_but_standard(void)
         close(fd);
 }
 
+/* A sanitizer's own memory counts as ours. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { LIMIT_DATA = 0 };
+#else
+enum { LIMIT_DATA = 1 };
+#endif
+
 static void limit(int resource, rlim_t most)
 {
     struct rlimit now;
@@ -62,7 +69,8 @@ static void settle(bool background)
     close_all_but_standard();
     unsetenv("DEBUGINFOD_URLS"); /* libdw would ask the network */
     limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_DATA, background ? BACKGROUND_DATA_BYTES : DATA_BYTES);
+    if (LIMIT_DATA)
+        limit(RLIMIT_DATA, background ? BACKGROUND_DATA_BYTES : DATA_BYTES);
     if (!background)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
