@@ -273,6 +273,47 @@ Test(ooms, a_pools_user_asks_for_less)
     lab_close(&lab);
 }
 
+/* A window ends here: what comes after it adds no entry, but says what became of these. */
+Test(ooms, what_follows_a_window_tells_the_outcome)
+{
+    struct vs_ooms ooms = {0};
+    struct lab lab = fragmented_device(&ooms);
+    give_up(&lab, 3 * GIB);
+    struct vs_sequenced_event later = {.sequence = lab.sequence, .thread = lab.thread};
+    later.event = (struct vs_event){.kind = VS_KIND_FW_OOM, .size = GIB, .result = 2};
+    vs_ooms_outcome(&ooms, &later);
+    cr_assert_eq(ooms.count, 1, "a failure of its own is none of the window's");
+    cr_assert_not(ooms.items[0].handled);
+    uint64_t window_end = lab.state->now_ns;
+    later.event = (struct vs_event){
+        .kind = VS_KIND_FW_ALLOC, .address = 0x1000, .size = 1, .time_ns = lab.time_ns + 10};
+    vs_ooms_outcome(&ooms, &later);
+    cr_assert(ooms.items[0].handled);
+    cr_assert_eq(lab.state->now_ns, window_end, "the state stays as it was");
+    vs_ooms_release(&ooms);
+    lab_close(&lab);
+}
+
+Test(ooms, a_give_up_behind_a_window_closes_its_attempts)
+{
+    struct vs_ooms ooms = {0};
+    struct lab lab = fragmented_device(&ooms);
+    refuse(&lab, VS_KIND_ALLOC, TORCH, 8 * GIB, 7 * GIB);
+    struct vs_sequenced_event later = {.sequence = lab.sequence, .thread = lab.thread};
+    later.event = (struct vs_event){.kind = VS_KIND_FW_OOM,
+                                    .module = TORCH,
+                                    .size = 3 * GIB,
+                                    .result = 2,
+                                    .free_bytes = VS_FREE_UNKNOWN};
+    vs_ooms_outcome(&ooms, &later);
+    cr_assert_eq(vs_ooms_finish(&ooms, false), 0);
+    cr_assert_eq(ooms.count, 1);
+    cr_assert_eq(ooms.items[0].requested, 3 * GIB);
+    cr_assert_eq(ooms.items[0].attempt_count, 1);
+    vs_ooms_release(&ooms);
+    lab_close(&lab);
+}
+
 /* ---- failures and objects ---------------------------------------------------------------- */
 
 Test(failures, grouped_by_call_and_error)

@@ -194,7 +194,7 @@ Test(places, are_grouped_by_line_function_module_and_stack)
     cr_assert_eq(groups_by(VS_BY_STACK), 8);
     cr_assert_eq(groups_by(VS_BY_LINE), 7);     /* 7, 8, 9, the library, backward, two without */
     cr_assert_eq(groups_by(VS_BY_FUNCTION), 5); /* step, the library, backward, two without */
-    cr_assert_eq(groups_by(VS_BY_MODULE), 4); /* those without by their owner */
+    cr_assert_eq(groups_by(VS_BY_MODULE), 4);   /* those without by their owner */
 }
 
 Test(places, a_group_is_named_after_its_heaviest)
