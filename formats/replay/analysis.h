@@ -161,17 +161,17 @@ enum vs_object_kind {
     VS_OBJECT_POOL,
     VS_OBJECT_KINDS
 };
-enum { VS_OBJECTS_REMOVED = 256 };
+enum { VS_OBJECTS_REMOVED = 1024 };
 struct vs_objects {
-    /* The last ones destroyed: an UNDO brings back only what its event removed. */
+    /* The last ones destroyed: an UNDO brings back what its event removed. */
     struct {
-        uint64_t key;
+        uint64_t key, context;
+        uint64_t sequence; /* of that event; 0: none */
         uint8_t kind;
-        bool valid;
     } removed[VS_OBJECTS_REMOVED];
     size_t next_removed;
     struct {
-        struct vs_sizes live;
+        struct vs_sizes live; /* the context they end with, 0 none */
         uint64_t created, destroyed;
         uint32_t site; /* of the last one made */
     } kinds[VS_OBJECT_KINDS];

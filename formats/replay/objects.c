@@ -4,6 +4,8 @@
  * graphs, streams, contexts, exported and opened IPC memory, pools.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "analysis.h"
 
@@ -94,41 +96,84 @@ static bool change_of(const struct vs_state *state, const struct vs_event *event
     }
 }
 
+/* A library outlives every context; what else is made in one ends with it. */
+static uint64_t ends_with(const struct vs_state *state, const struct change *change,
+                          const struct vs_event *event)
+{
+    const char *call = vs_state_string(state, event->call);
+    bool library = strncmp(call, "cuLibrary", 9) == 0 || strncmp(call, "cudaLibrary", 11) == 0;
+    bool belongs = change->kind == VS_OBJECT_MODULE || change->kind == VS_OBJECT_GRAPH_EXEC ||
+                   change->kind == VS_OBJECT_STREAM;
+    return belongs && !library ? event->context : 0;
+}
+
 static void create(struct vs_objects *objects, const struct change *change,
                    const struct vs_event *event)
 {
     struct vs_sizes *live = &objects->kinds[change->kind].live;
     if (vs_sizes_get(live, change->key) != NULL)
         return; /* the same one again: a handle exported twice, a context retained */
-    if (vs_sizes_put(live, change->key) == NULL)
+    uint64_t *context = vs_sizes_put(live, change->key);
+    if (context == NULL)
         objects->error = -ENOMEM;
+    else
+        *context = ends_with(objects->state, change, event);
     objects->kinds[change->kind].created++;
     objects->kinds[change->kind].site =
         vs_state_site_of(objects->state, event, event->device, VS_LAYER_DRIVER, false);
 }
 
-static void destroy(struct vs_objects *objects, const struct change *change)
+static void destroy(struct vs_objects *objects, enum vs_object_kind kind, uint64_t key,
+                    uint64_t sequence)
 {
-    if (!vs_sizes_remove(&objects->kinds[change->kind].live, change->key))
+    struct vs_sizes *live = &objects->kinds[kind].live;
+    const uint64_t *context = vs_sizes_get(live, key);
+    if (context == NULL)
         return;
-    objects->kinds[change->kind].destroyed++;
     size_t at = objects->next_removed++ % VS_OBJECTS_REMOVED;
-    objects->removed[at].key = change->key;
-    objects->removed[at].kind = (uint8_t)change->kind;
-    objects->removed[at].valid = true;
+    objects->removed[at].key = key;
+    objects->removed[at].context = *context;
+    objects->removed[at].sequence = sequence;
+    objects->removed[at].kind = (uint8_t)kind;
+    objects->kinds[kind].destroyed++;
+    vs_sizes_remove(live, key);
 }
 
-static void bring_back(struct vs_objects *objects, const struct change *change)
+static void destroy_in_context(struct vs_objects *objects, uint64_t context, uint64_t sequence)
+{
+    for (unsigned kind = 0; kind < VS_OBJECT_KINDS; kind++) {
+        struct vs_sizes *live = &objects->kinds[kind].live;
+        uint64_t *keys = malloc((live->count + 1) * sizeof(*keys));
+        if (keys == NULL) {
+            objects->error = -ENOMEM;
+            return;
+        }
+        size_t count = 0, index = 0;
+        uint64_t key;
+        const uint64_t *owner;
+        while ((owner = vs_sizes_next(live, &index, &key)) != NULL)
+            if (*owner == context)
+                keys[count++] = key;
+        for (size_t i = 0; i < count; i++)
+            destroy(objects, (enum vs_object_kind)kind, keys[i], sequence);
+        free(keys);
+    }
+}
+
+/* The event's call failed: what it removed is still there. */
+static void bring_back(struct vs_objects *objects, uint64_t sequence)
 {
     for (size_t i = 0; i < VS_OBJECTS_REMOVED; i++) {
-        if (!objects->removed[i].valid || objects->removed[i].key != change->key ||
-            objects->removed[i].kind != change->kind)
+        if (objects->removed[i].sequence != sequence)
             continue;
-        objects->removed[i].valid = false;
-        objects->kinds[change->kind].destroyed--;
-        if (vs_sizes_put(&objects->kinds[change->kind].live, change->key) == NULL)
+        objects->removed[i].sequence = 0;
+        objects->kinds[objects->removed[i].kind].destroyed--;
+        uint64_t *context =
+            vs_sizes_put(&objects->kinds[objects->removed[i].kind].live, objects->removed[i].key);
+        if (context == NULL)
             objects->error = -ENOMEM;
-        return;
+        else
+            *context = objects->removed[i].context;
     }
 }
 
@@ -139,14 +184,15 @@ static void on_event(void *self, const struct vs_state *state,
     const struct vs_event *event = &sequenced->event;
     struct change change;
     if (event->kind == VS_KIND_UNDO) {
-        if (event->result != RESULT_SHUT_DOWN && state->undone != NULL &&
-            change_of(state, state->undone, &change))
-            bring_back(objects, &change);
+        if (event->result != RESULT_SHUT_DOWN && state->undone != NULL)
+            bring_back(objects, event->handle);
     } else if (event->result == 0 && change_of(state, event, &change)) {
         if (change.created)
             create(objects, &change, event);
         else
-            destroy(objects, &change);
+            destroy(objects, change.kind, change.key, sequenced->sequence);
+        if (!change.created && change.kind == VS_OBJECT_CONTEXT && change.key != 0)
+            destroy_in_context(objects, change.key, sequenced->sequence);
     }
 }
 

@@ -370,6 +370,40 @@ Test(objects, live_created_destroyed)
     lab_close(&lab);
 }
 
+/* Streams, modules and graphs end with their context; a destroy that failed brings them back. */
+Test(objects, of_a_context_end_with_it)
+{
+    struct lab lab = lab_open();
+    struct vs_objects objects = {0};
+    vs_objects_start(&objects, lab.state);
+    for (uint64_t context = 0x77; context <= 0x78; context++) {
+        lab_put(&lab, (struct vs_event){.kind = VS_KIND_CONTEXT_CREATE, .context = context});
+        for (uint64_t i = 1; i <= 300; i++)
+            lab_put(&lab, (struct vs_event){.kind = VS_KIND_STREAM_CREATE,
+                                            .stream = context << 16 | i,
+                                            .context = context});
+        lab_put(&lab, (struct vs_event){
+                          .kind = VS_KIND_MODULE_LOAD, .handle = context, .context = context});
+    }
+    uint64_t end = lab_put(&lab, (struct vs_event){.kind = VS_KIND_CONTEXT_DESTROY,
+                                                   .context = 0x77,
+                                                   .flags = VS_EVENT_INTENT});
+    cr_assert_eq(objects.kinds[VS_OBJECT_STREAM].live.count, 300);
+    cr_assert_eq(objects.kinds[VS_OBJECT_STREAM].destroyed, 300);
+    cr_assert_eq(objects.kinds[VS_OBJECT_MODULE].live.count, 1);
+    cr_assert_eq(objects.kinds[VS_OBJECT_CONTEXT].live.count, 1);
+    lab_undo(&lab, end, 709);
+    cr_assert_eq(objects.kinds[VS_OBJECT_STREAM].live.count, 600);
+    cr_assert_eq(objects.kinds[VS_OBJECT_MODULE].live.count, 2);
+    cr_assert_eq(objects.kinds[VS_OBJECT_CONTEXT].live.count, 2);
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_CONTEXT_DESTROY, .context = 0x77});
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_CONTEXT_DESTROY, .context = 0x78});
+    cr_assert_eq(objects.kinds[VS_OBJECT_STREAM].live.count, 0);
+    cr_assert_eq(objects.kinds[VS_OBJECT_STREAM].destroyed, 600);
+    vs_objects_release(&objects);
+    lab_close(&lab);
+}
+
 /* ---- phases, curves, text ------------------------------------------------------------------- */
 
 Test(phases, entry_peak_and_exit)

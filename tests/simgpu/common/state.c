@@ -307,7 +307,7 @@ struct simgpu_process *simgpu_state_own(void)
     return process && process->generation == simgpu_view.generation ? process : NULL;
 }
 
-static uint64_t other_bytes(unsigned device)
+uint64_t simgpu_state_other_bytes(unsigned device, int pid)
 {
     const struct simgpu_config *config = simgpu_config();
     if (!config->other_count)
@@ -318,7 +318,7 @@ static uint64_t other_bytes(unsigned device)
     uint64_t bytes = 0;
     for (unsigned i = 0; i < config->other_count; i++) {
         const struct simgpu_other *other = &config->others[i];
-        if (other->device == (int)device &&
+        if (other->device == (int)device && (pid == SIMGPU_ANY_PID || other->pid == pid) &&
             now_ns >= simgpu_view.header->start_ns + other->after_ns)
             bytes += other->bytes;
     }
@@ -327,7 +327,8 @@ static uint64_t other_bytes(unsigned device)
 
 static bool has_room(unsigned device, uint64_t bytes)
 {
-    uint64_t used = simgpu_view.header->used_bytes[device] + other_bytes(device);
+    uint64_t used =
+        simgpu_view.header->used_bytes[device] + simgpu_state_other_bytes(device, SIMGPU_ANY_PID);
     uint64_t total = simgpu_config()->memory_bytes;
     return used <= total && bytes <= total - used;
 }
@@ -379,7 +380,7 @@ uint64_t simgpu_state_used(unsigned device)
     if (device >= SIMGPU_MAX_DEVICES)
         return 0;
     uint64_t total = simgpu_config()->memory_bytes;
-    uint64_t used = simgpu_state_charged(device) + other_bytes(device);
+    uint64_t used = simgpu_state_charged(device) + simgpu_state_other_bytes(device, SIMGPU_ANY_PID);
     if (simgpu_config()->integrated) {
         uint64_t cache = simgpu_page_cache_bytes();
         uint64_t base = simgpu_view.header->page_cache_base;

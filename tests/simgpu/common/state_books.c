@@ -54,22 +54,45 @@ void simgpu_state_forget(uint32_t record)
 
 /* ---- who uses a device ---- */
 
-bool simgpu_state_user(unsigned device, unsigned index, int32_t *pid, uint64_t *bytes)
+static bool process_user(unsigned device, unsigned *index, int32_t *pid, uint64_t *bytes)
 {
-    bool found = false;
-    simgpu_state_lock();
-    simgpu_state_reap();
-    for (int slot = 0; slot < SIMGPU_MAX_PROCESSES && !found; slot++) {
+    for (int slot = 0; slot < SIMGPU_MAX_PROCESSES; slot++) {
         const struct simgpu_process *process = &simgpu_view.header->processes[slot];
         uint64_t used = 0;
         for (unsigned kind = 0; process->generation && kind < SIMGPU_KIND_COUNT; kind++)
             used += process->used_bytes[device][kind];
-        if (used && index-- == 0) {
+        if (used && (*index)-- == 0) {
             *pid = process->pid;
             *bytes = used;
-            found = true;
+            return true;
         }
     }
+    return false;
+}
+
+/* Of the processes outside those that were given a pid, each once. */
+static bool other_user(unsigned device, unsigned *index, int32_t *pid, uint64_t *bytes)
+{
+    const struct simgpu_config *config = simgpu_config();
+    for (unsigned i = 0; i < config->other_count; i++) {
+        bool first = config->others[i].pid != 0;
+        for (unsigned before = 0; before < i; before++)
+            first = first && config->others[before].pid != config->others[i].pid;
+        uint64_t used = first ? simgpu_state_other_bytes(device, config->others[i].pid) : 0;
+        if (used && (*index)-- == 0) {
+            *pid = config->others[i].pid;
+            *bytes = used;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool simgpu_state_user(unsigned device, unsigned index, int32_t *pid, uint64_t *bytes)
+{
+    simgpu_state_lock();
+    simgpu_state_reap();
+    bool found = process_user(device, &index, pid, bytes) || other_user(device, &index, pid, bytes);
     simgpu_state_unlock();
     return found;
 }

@@ -49,4 +49,8 @@ void simgpu_state_reap(void);
 struct simgpu_record *simgpu_state_map_records(int slot);
 void simgpu_state_unmap_records(struct simgpu_record *records);
 
+#define SIMGPU_ANY_PID (-1)
+/* What the process PID outside, or all of them, use on DEVICE now. */
+uint64_t simgpu_state_other_bytes(unsigned device, int pid);
+
 #endif

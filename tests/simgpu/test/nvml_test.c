@@ -104,3 +104,30 @@ Test(nvml, tells_what_the_driver_tells_and_changes_nothing, .init = share_state,
     cr_assert_eq(nvmlDeviceGetMemoryInfo(device, &memory), NVML_SUCCESS);
     cr_assert_eq(memory.used, used - ((size_t)64 << 20));
 }
+
+static void share_state_with_others(void)
+{
+    share_state();
+    setenv("SIMGPU_OTHER", "2GiB@0:4242,1GiB@0,512M@0:4242,1GiB@1000s:77,3GiB@0:55/1", 1);
+}
+
+Test(nvml, lists_the_processes_outside, .init = share_state_with_others, .fini = forget_state)
+{
+    nvmlDevice_t device = NULL;
+    nvmlProcessInfo_t processes[4];
+    unsigned count = 4;
+    void *pointer = NULL;
+    cr_assert_eq(cudaMalloc(&pointer, (size_t)64 << 20), cudaSuccess);
+    cr_assert_eq(nvmlInit_v2(), NVML_SUCCESS);
+    cr_assert_eq(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
+    cr_assert_eq(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, processes), NVML_SUCCESS);
+    cr_assert_eq(count, 2);
+    cr_assert_eq(processes[0].pid, (unsigned)getpid());
+    cr_assert_eq(processes[1].pid, 4242);
+    cr_assert_eq(processes[1].usedGpuMemory, (unsigned long long)2560 << 20);
+    cr_assert_eq(nvmlDeviceGetHandleByIndex_v2(1, &device), NVML_SUCCESS);
+    count = 4;
+    cr_assert_eq(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, processes), NVML_SUCCESS);
+    cr_assert_eq(count, 1);
+    cr_assert_eq(processes[0].pid, 55);
+}
