@@ -305,6 +305,7 @@ static void push_native(struct merge *merge, const struct place *place)
     if (place->module != NULL)
         frame.module = or_null(place->module->path);
     frame.own = is_own_module(merge->frames, frame.module);
+    frame.sought = place->symbol != NULL;
     uint32_t count = place->symbol == NULL ? 0 : place->symbol->count;
     if (count == 0)
         push(merge, &frame);

@@ -28,6 +28,7 @@ struct vs_frame {
     const char *module;   /* path of the object; NULL for Python and for code of no module */
     uint64_t address;     /* native: inside the call, in the module's own terms, else absolute */
     bool own;             /* the program's own code: see vs_frames_own */
+    bool sought;          /* native: its name was looked for already, with or without success */
 };
 
 struct vs_frames;

@@ -45,7 +45,7 @@ struct vs_places {
     struct vs_group *groups;
     size_t group_count;
     size_t stacks;    /* different ones, after merging */
-    uint64_t unnamed; /* different addresses of which no name is known */
+    uint64_t unnamed; /* different addresses whose names were not looked for yet */
     char root[512];   /* the folder that all Python files of the program are in, with its slash */
 };
 

@@ -128,10 +128,10 @@ static int list_stacks(struct making *making)
 
 static int note_unnamed(struct making *making, const struct vs_frame *frame)
 {
-    if (frame->kind != VS_FRAME_NATIVE || frame->function != NULL)
+    if (frame->kind != VS_FRAME_NATIVE || frame->function != NULL || frame->sought ||
+        frame->module == NULL)
         return 0;
-    const char *module = frame->module == NULL ? "" : frame->module;
-    uint64_t key = XXH3_64bits_withSeed(module, strlen(module), frame->address);
+    uint64_t key = XXH3_64bits_withSeed(frame->module, strlen(frame->module), frame->address);
     return vs_sizes_put(&making->unnamed, key) == NULL ? -ENOMEM : 0;
 }
 

@@ -16,6 +16,7 @@ enum {
     BACKWARD,
     NOTE_ONLY,
     UNDEFINED,
+    SOUGHT,
     STACKS
 };
 
@@ -43,6 +44,9 @@ static const struct vs_frame table[STACKS][4] = {
     [BACKWARD] = {MALLOC(0x10), NATIVE("at::empty()", "/v/libtorch_cpu.so", 1),
                   NATIVE("torch::autograd::generated::MmBackward0::apply(std::vector&&)",
                          "/v/libtorch_cpu.so", 2)},
+    [SOUGHT] =
+        {{.kind = VS_FRAME_NATIVE, .module = "/v/libfoo.so", .address = 0x30, .sought = true},
+         NATIVE(NULL, NULL, 0x7f0000001000)},
     [NOTE_ONLY] = {{.kind = VS_FRAME_NOTE, .function = "no Python code runs in this thread"}},
 };
 
@@ -128,6 +132,18 @@ Test(places, addresses_without_a_name_keep_stacks_apart)
     cr_assert_eq(reading.places.count, 2);
     cr_assert_eq(reading.places.unnamed, 2);
     cr_assert_eq(reading.places.group_count, 1, "they lead to the same line");
+    end(&reading);
+}
+
+/* What was looked for in vain, and what is in no object, is not worth another try. */
+Test(places, only_names_that_were_not_looked_for_are_missing)
+{
+    struct reading reading;
+    begin(&reading);
+    allocate(&reading, SOUGHT, 1);
+    finish(&reading, VS_BY_LINE);
+    cr_assert_eq(reading.places.unnamed, 0);
+    cr_assert(reading.places.items[0].has_stack);
     end(&reading);
 }
 
