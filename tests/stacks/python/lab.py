@@ -6,6 +6,7 @@ caller's frame, so nothing of ours is on the stack when it looks.
 """
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 
@@ -154,6 +155,8 @@ def _mapped(path_ends):
 
 def find_loops():
     """Tells the library where the interpreter loop lies; False when its parts are not known."""
+    if shutil.which("nm") is None:
+        return False
     executable = os.path.realpath(sys.executable)
     path, base = _mapped(lambda p: os.path.basename(p).startswith("libpython3"))
     if path is None:
