@@ -13,6 +13,8 @@
 #define PART_LEAST_BYTES 512U
 /* Fewer values than this say nothing about their nature. */
 #define NATURE_LEAST_COUNT 16U
+/* Values in a run, on average, from which on runs are best whatever the nature. */
+#define LONG_RUN 24U
 
 int vs_bytes_reserve(struct vs_bytes *buffer, size_t more)
 {
@@ -76,7 +78,7 @@ static struct coding_costs measure(const uint64_t *values, size_t count)
     return costs;
 }
 
-static enum vs_coding cheapest(const struct coding_costs *costs, size_t *cost)
+static enum vs_coding cheapest(const struct coding_costs *costs)
 {
     enum vs_coding best = VS_CODING_VARINT;
     size_t bytes = costs->varint;
@@ -88,20 +90,29 @@ static enum vs_coding cheapest(const struct coding_costs *costs, size_t *cost)
         best = VS_CODING_RUNS;
         bytes = costs->runs;
     }
-    if (costs->delta_runs < bytes) {
-        best = VS_CODING_DELTA_RUNS;
-        bytes = costs->delta_runs;
-    }
-    *cost = bytes;
-    return best;
+    return costs->delta_runs < bytes ? VS_CODING_DELTA_RUNS : best;
 }
 
-size_t vs_column_cost(const uint64_t *values, size_t count)
+static enum vs_coding choose(const uint64_t *values, size_t count)
 {
     struct coding_costs costs = measure(values, count);
-    size_t cost;
-    cheapest(&costs, &cost);
-    return cost;
+    return cheapest(&costs);
+}
+
+size_t vs_column_changes(const uint64_t *values, size_t count)
+{
+    size_t changes = 0;
+    for (size_t i = 1; i < count; i++)
+        changes += values[i] != values[i - 1];
+    return changes;
+}
+
+static size_t step_changes(const uint64_t *values, size_t count)
+{
+    size_t changes = 0;
+    for (size_t i = 2; i < count; i++)
+        changes += values[i] - values[i - 1] != values[i - 1] - values[i - 2];
+    return changes;
 }
 
 static bool is_delta(enum vs_coding coding)
@@ -144,14 +155,6 @@ static int put_head(struct vs_bytes *out, uint32_t id, enum vs_coding coding, si
     return 0;
 }
 
-static bool all_zero(const uint64_t *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (values[i] != 0)
-            return false;
-    return true;
-}
-
 /* Where a column's bytes are made: behind room for the longest head. NULL: no memory. */
 static uint8_t *body_of(struct vs_bytes *out, size_t most)
 {
@@ -192,16 +195,15 @@ static int put_split(struct vs_bytes *out, uint32_t id, enum vs_coding coding,
     return seal(out, id, coding, body, vs_split_put(body, values, count, delta));
 }
 
-/* As BACK when at least every second value was there before, else as `otherwise`. */
-static int put_recurring(struct vs_bytes *out, uint32_t id, enum vs_coding otherwise,
-                         const uint64_t *values, size_t count)
+/* As BACK when at least every second value was there before. */
+static int put_recurring(struct vs_bytes *out, uint32_t id, const uint64_t *values, size_t count)
 {
     struct vs_backs backs;
     int error = vs_backs_find(values, count, &backs);
     if (error != 0)
         return error;
     if (backs.literal_count > count / 2) {
-        error = put_simple(out, id, otherwise, values, count);
+        error = put_simple(out, id, choose(values, count), values, count);
     } else {
         uint8_t *body = body_of(out, vs_back_bound(count, backs.literal_count));
         error = body == NULL
@@ -215,16 +217,20 @@ static int put_recurring(struct vs_bytes *out, uint32_t id, enum vs_coding other
 int vs_column_put_natured(struct vs_bytes *out, uint32_t id, const uint64_t *values, size_t count,
                           enum vs_column_nature nature)
 {
-    if (all_zero(values, count))
+    size_t changes = vs_column_changes(values, count);
+    if (count == 0 || (changes == 0 && values[0] == 0))
         return 0;
-    struct coding_costs costs = measure(values, count);
-    size_t bytes;
-    enum vs_coding coding = cheapest(&costs, &bytes);
-    /* Long runs are shorter than any of the others. */
-    if (nature == VS_NATURE_ANY || count < NATURE_LEAST_COUNT || bytes < count / 8)
-        return put_simple(out, id, coding, values, count);
+    if (count < NATURE_LEAST_COUNT)
+        return put_simple(out, id, choose(values, count), values, count);
+    if (changes == 0)
+        return put_simple(out, id, VS_CODING_RUNS, values, count);
+    /* Long runs are shorter than anything else. */
+    bool runs = changes < count / LONG_RUN ||
+                (nature == VS_NATURE_CLOCK && step_changes(values, count) < count / LONG_RUN);
+    if (nature == VS_NATURE_ANY || runs)
+        return put_simple(out, id, choose(values, count), values, count);
     if (nature == VS_NATURE_RECURRING)
-        return put_recurring(out, id, coding, values, count);
+        return put_recurring(out, id, values, count);
     return put_split(out, id, nature == VS_NATURE_CLOCK ? VS_CODING_SPLIT_DELTA : VS_CODING_SPLIT,
                      values, count);
 }
@@ -237,9 +243,7 @@ int vs_column_put(struct vs_bytes *out, uint32_t id, const uint64_t *values, siz
 /* The coding of the rest is the body's first byte. */
 int vs_column_put_totals(struct vs_bytes *out, uint32_t id, const uint64_t *rest, size_t count)
 {
-    struct coding_costs costs = measure(rest, count);
-    size_t bytes;
-    enum vs_coding inner = cheapest(&costs, &bytes);
+    enum vs_coding inner = choose(rest, count);
     uint8_t *body = body_of(out, 1 + count * 2 * VS_VARINT_MAX_BYTES);
     if (body == NULL)
         return -ENOMEM;

@@ -51,8 +51,8 @@ int vs_column_put_natured(struct vs_bytes *out, uint32_t id, const uint64_t *val
                           enum vs_column_nature nature);
 /* What is left of the values after a prediction (VS_CODING_TOTALS), as zigzag numbers. */
 int vs_column_put_totals(struct vs_bytes *out, uint32_t id, const uint64_t *rest, size_t count);
-/* Bytes of these numbers before compression in the best of the simple codings, roughly. */
-size_t vs_column_cost(const uint64_t *values, size_t count);
+/* How many values differ from the one before. */
+size_t vs_column_changes(const uint64_t *values, size_t count);
 /* A column of bytes; nothing when there are none. */
 int vs_column_put_bytes(struct vs_bytes *out, uint32_t id, const void *data, size_t bytes);
 

@@ -172,9 +172,9 @@ static void add_totals(struct vs_sequenced_event *events, size_t count, unsigned
 static int put_extra(const struct vs_sequenced_event *events, size_t count,
                      const struct field *field, uint64_t *values, struct vs_bytes *out)
 {
-    size_t plain = vs_column_cost(values, count);
+    size_t plain = vs_column_changes(values, count);
     subtract_totals(events, count, field->id - COLUMN_EXTRA0, values);
-    if (vs_column_cost(values, count) < plain)
+    if (vs_column_changes(values, count) < plain)
         return vs_column_put_totals(out, field->id, values, count);
     gather(field, events, count, values);
     return vs_column_put_natured(out, field->id, values, count, field->nature);

@@ -120,7 +120,7 @@ static size_t find_room(const struct vs_space *space, uint64_t bytes)
     return at;
 }
 
-/* ---- the last chunks of events -------------------------------------------------------- */
+/* ---- the last chunks that may move ---------------------------------------------------- */
 
 static void forget_movable(struct vs_space *space, size_t at)
 {
@@ -138,14 +138,18 @@ static size_t movable_from(const struct vs_space *space, uint64_t offset)
     return at;
 }
 
-static void note_movable(struct vs_space *space, const struct vs_extent *extent)
+void vs_space_may_move(struct vs_space *space, const struct vs_extent *extent)
 {
+    if (extent->bytes == 0)
+        return;
     if (space->movable_count == VS_SPACE_MOVABLE) {
         if (extent->offset < space->movable[0].offset)
             return;
         forget_movable(space, 0);
     }
     size_t at = movable_from(space, extent->offset);
+    if (at < space->movable_count && space->movable[at].offset == extent->offset)
+        return;
     memmove(&space->movable[at + 1], &space->movable[at],
             (space->movable_count - at) * sizeof space->movable[0]);
     space->movable[at] = *extent;
@@ -216,7 +220,7 @@ int vs_space_put(struct vs_space *space, struct vs_chunk_header *header, const u
     int error = room < space->room_count ? put_in_room(space, room, header, stored, out)
                                          : put_at_end(space, header, stored, out);
     if (error == 0 && header->type == VS_CHUNK_EVENTS)
-        note_movable(space, out);
+        vs_space_may_move(space, out);
     return error;
 }
 
@@ -262,7 +266,7 @@ static int cut_free_end(struct vs_space *space)
     return 0;
 }
 
-/* The same payload under a new number: of two equally long chunks of events either will do. */
+/* The same payload under a new number: of two chunks with the same entries either will do. */
 static int move(struct vs_space *space, const struct vs_extent *from, bool last)
 {
     uint8_t *bytes = malloc(from->bytes);
@@ -276,7 +280,10 @@ static int move(struct vs_space *space, const struct vs_extent *from, bool last)
     if (error == 0)
         error = vs_space_put(space, &header, bytes + VS_CHUNK_HEADER_BYTES, last, &to);
     free(bytes);
-    return error != 0 ? error : vs_space_release(space, from, 1);
+    if (error != 0)
+        return error;
+    vs_space_may_move(space, &to);
+    return vs_space_release(space, from, 1);
 }
 
 /* The last chunk, if some room takes it; else the one behind a room, which then is before it. */

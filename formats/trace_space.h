@@ -26,7 +26,7 @@ struct vs_space {
     uint64_t chunks;                        /* numbers given away */
     struct vs_extent rooms[VS_SPACE_ROOMS]; /* increasing, none next to another */
     size_t room_count;
-    struct vs_extent movable[VS_SPACE_MOVABLE]; /* the last chunks of events, increasing */
+    struct vs_extent movable[VS_SPACE_MOVABLE]; /* the last chunks that may move, increasing */
     size_t movable_count;
 };
 
@@ -48,7 +48,13 @@ int vs_space_put(struct vs_space *space, struct vs_chunk_header *header, const u
 int vs_space_release(struct vs_space *space, const struct vs_extent *extents, size_t count);
 
 /*
- * At the end of writing: moves the last chunks of events into room before them
+ * A chunk that may get a higher number: of events, or the last of its kind.
+ * Those of events are known by themselves.
+ */
+void vs_space_may_move(struct vs_space *space, const struct vs_extent *extent);
+
+/*
+ * At the end of writing: moves the last chunks that may move into room before them
  * and cuts what is free then. 0 or an error, -ENOMEM among them.
  */
 int vs_space_settle(struct vs_space *space);

@@ -52,6 +52,7 @@ static const uint16_t table_types[TABLES] = {VS_CHUNK_STRINGS, VS_CHUNK_THREADS,
 struct definitions {
     struct vs_table table;
     struct vs_shelf shelf;
+    struct vs_extent last; /* the chunk of this kind that was put last */
 };
 
 struct vs_writer {
@@ -99,6 +100,7 @@ static int put_payload(struct vs_writer *writer, struct vs_chunk_header *header,
 struct rows {
     struct vs_writer *writer;
     const struct vs_table *table;
+    struct vs_extent *last;
 };
 
 static int write_rows(void *context, size_t first, size_t count, struct vs_extent *out)
@@ -107,7 +109,11 @@ static int write_rows(void *context, size_t first, size_t count, struct vs_exten
     struct vs_chunk_header header = {.type = rows->table->shape->type, .count = (uint32_t)count};
     vs_table_id_range(rows->table, first, count, &header.first, &header.mark);
     int error = vs_table_encode_rows(rows->table, first, count, &rows->writer->payload);
-    return error != 0 ? error : put_payload(rows->writer, &header, out);
+    if (error == 0)
+        error = put_payload(rows->writer, &header, out);
+    if (error == 0)
+        *rows->last = *out;
+    return error;
 }
 
 static int write_events(void *context, size_t first, size_t count, struct vs_extent *out)
@@ -125,7 +131,7 @@ static int write_events(void *context, size_t first, size_t count, struct vs_ext
 
 static int flush_table(struct vs_writer *writer, struct definitions *definitions, bool seal)
 {
-    struct rows rows = {writer, &definitions->table};
+    struct rows rows = {writer, &definitions->table, &definitions->last};
     int error = (seal ? vs_shelf_seal : vs_shelf_flush)(&definitions->shelf, &writer->space,
                                                         definitions->table.rows, write_rows, &rows);
     if (seal)
@@ -136,13 +142,13 @@ static int flush_table(struct vs_writer *writer, struct definitions *definitions
 /* All facts in one chunk, in place of the one before. */
 static int flush_facts(struct vs_writer *writer)
 {
-    struct rows rows = {writer, &writer->facts_table};
-    struct vs_extent before = writer->facts_place;
+    struct vs_extent before = writer->facts_place, place;
+    struct rows rows = {writer, &writer->facts_table, &writer->facts_place};
     if (!writer->facts.changed)
         return 0;
     int error = vs_facts_rows(&writer->facts, &writer->facts_table);
     if (error == 0)
-        error = write_rows(&rows, 0, writer->facts_table.rows, &writer->facts_place);
+        error = write_rows(&rows, 0, writer->facts_table.rows, &place);
     return error != 0 ? error : vs_space_release(&writer->space, &before, before.bytes > 0);
 }
 
@@ -266,6 +272,9 @@ int vs_writer_close(struct vs_writer *writer, bool complete)
     if (error == 0)
         error = flush(writer, true, true);
     if (error == 0) {
+        for (size_t i = 0; i < TABLES; i++)
+            vs_space_may_move(&writer->space, &writer->definitions[i].last);
+        vs_space_may_move(&writer->space, &writer->facts_place);
         error = vs_space_settle(&writer->space);
         if (error == 0 && complete)
             error = write_end(writer);
