@@ -3,6 +3,7 @@
  * What kind of failure an out of memory is, and the sentence that says why with
  * the numbers that decided. A class is given only where the trace shows it.
  */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -107,9 +108,24 @@ static bool decided_by_cache(struct vs_oom *oom)
 }
 
 /* Which band left no room: the largest one without which the request would have fitted. */
-static void decide_by_bands(struct vs_oom *oom, const struct vs_bands *bands, int64_t total,
-                            int64_t free_bytes)
+/* The process outside that holds most. */
+static uint64_t largest_other(const struct vs_device_state *device)
 {
+    size_t index = 0;
+    uint64_t key, pid = 0, most = 0;
+    const uint64_t *bytes;
+    while ((bytes = vs_sizes_next(&device->others, &index, &key)) != NULL)
+        if (*bytes > most || (*bytes == most && key < pid)) {
+            most = *bytes;
+            pid = key;
+        }
+    return pid;
+}
+
+static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *device,
+                            const struct vs_bands *bands, int64_t free_bytes)
+{
+    int64_t total = (int64_t)device->total_bytes;
     int64_t requested = (int64_t)oom->requested, implicit = 0;
     for (int i = 0; i < VS_IMPLICITS; i++)
         implicit += bands->implicit[i];
@@ -123,8 +139,11 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_bands *bands, in
                oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
                size(free_bytes).text);
     else if (bands->other_process >= need && bands->other_process >= outside)
-        decide(oom, VS_OOM_OTHER_PROCESS, "other processes held %s; %s were asked for and %s free",
-               size(bands->other_process).text, size(requested).text, size(free_bytes).text);
+        decide(oom, VS_OOM_OTHER_PROCESS,
+               "other processes held %s, the largest is pid %" PRIu64
+               "; %s were asked for and %s free",
+               size(bands->other_process).text, largest_other(device), size(requested).text,
+               size(free_bytes).text);
     else if (outside >= need && outside > 0)
         decide(oom, VS_OOM_OUTSIDE,
                "%s were held outside of the framework; %s were asked for and %s free",
@@ -158,7 +177,7 @@ static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
         decide(oom, VS_OOM_UNKNOWN, "%s were asked for though %s were free on the device",
                size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
     else
-        decide_by_bands(oom, &bands, total, (int64_t)oom->free_bytes);
+        decide_by_bands(oom, device, &bands, (int64_t)oom->free_bytes);
 }
 
 void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)

@@ -128,7 +128,8 @@ struct vs_device_state {
     int64_t lost_bytes, lost_count; /* of such allocations, by lost events: added less freed */
     int64_t held_bytes, held_count; /* the same, until a loss is known of */
     int64_t held_host_bytes;
-    int64_t lost_pages;    /* what the device may round otherwise because of them */
+    int64_t lost_pages;    /* what the device may round otherwise because of lost events */
+    int64_t lost_rounding; /* what it did, by measurements */
     int64_t lost_room;     /* what other lost events may have taken at most */
     int64_t lost_measured; /* what they did take, or gave back, by measurements */
 

@@ -30,6 +30,13 @@ static int64_t lost_direct(const struct vs_device_state *device)
     return device->lost_bytes - lost_of_segments(device) + device->lost_measured;
 }
 
+int64_t device_lost_pages(const struct vs_device_state *device)
+{
+    int64_t live = device->asked_count + device->lost_count;
+    int64_t most = live > 0 ? live * (int64_t)VS_GRANULARITY : 0;
+    return device->lost_pages < most ? device->lost_pages : most;
+}
+
 /* What the device is taken to round on top of direct allocations, by the model of numbers.md. */
 static int64_t model_rounding(const struct vs_device_state *device)
 {
@@ -37,13 +44,15 @@ static int64_t model_rounding(const struct vs_device_state *device)
     int64_t rounded = device->direct_large +
                       (int64_t)vs_round_up((uint64_t)packed, VS_GRANULARITY) -
                       device->direct_asked + device->rounding;
+    int64_t pages = device_lost_pages(device), lost = device->lost_rounding;
+    lost = lost > pages ? pages : lost < -pages ? -pages : lost;
     if (device->lost_count == 0)
-        return rounded;
+        return rounded + lost;
     /* Some of what is counted live is gone, or more is live than is known: in proportion. */
     int64_t live = device->asked_count + device->lost_count;
     if (live <= 0 || device->asked_count <= 0)
-        return 0;
-    return (int64_t)((double)rounded * (double)live / (double)device->asked_count);
+        return lost;
+    return (int64_t)((double)rounded * (double)live / (double)device->asked_count) + lost;
 }
 
 int64_t device_direct(const struct vs_device_state *device)

@@ -154,6 +154,8 @@ int device_implicit_of(const struct vs_event *event);
 int64_t device_direct(const struct vs_device_state *device);
 void device_settle(struct vs_state *state, struct vs_device_state *device);
 int64_t device_own(const struct vs_device_state *device);
+/* How much lost events may change, up or down, of what the device rounds on what is live. */
+int64_t device_lost_pages(const struct vs_device_state *device);
 /* What no band has of the last measurement. */
 int64_t device_unexplained(const struct vs_device_state *device);
 

@@ -200,14 +200,21 @@ void memory_loss(struct vs_state *state, struct vs_device_state *device,
         count_loss(state, device, event->label, (int64_t)event->size, (int64_t)event->extra[0]);
 }
 
+static int64_t within(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
 void memory_place_lost(struct vs_state *state, struct vs_device_state *device, int64_t bytes)
 {
+    int64_t pages = device_lost_pages(device);
+    int64_t rounding = within(device->lost_rounding, -pages, pages);
+    device->lost_rounding = within(rounding + bytes, -pages, pages);
+    bytes -= device->lost_rounding - rounding;
     int64_t counted = device->physical_bytes + device->segment_backed + device->direct_large +
                       device->own_pool_reserved;
-    int64_t least = -device->lost_pages - (state->lost_gave_back ? counted : 0);
-    int64_t most = device->lost_pages + device->lost_room;
-    int64_t wanted = device->lost_measured + bytes;
-    wanted = wanted > most ? most : wanted < least ? least : wanted;
+    int64_t wanted = within(device->lost_measured + bytes, state->lost_gave_back ? -counted : 0,
+                            device->lost_room);
     int64_t change = wanted - device->lost_measured;
     if (change == 0)
         return;

@@ -179,6 +179,14 @@ def report(trace, cut=False):
     return json.loads(done.out)
 
 
+def events(trace):
+    """Events of a whole trace as dictionaries, one at a time: it may have millions."""
+    with subprocess.Popen([TOOL, "dump", "--json", trace], stdout=subprocess.PIPE, text=True) as dumping:
+        for line in dumping.stdout:
+            yield json.loads(line)
+    equal(f"dump {trace}: status", dumping.returncode, 0)
+
+
 def dump(trace, cut=False):
     """Events of a trace as dictionaries, in order."""
     done = tool("dump", "--json", trace)

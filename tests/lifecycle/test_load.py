@@ -8,7 +8,7 @@ import statistics
 import time
 
 import storm_log
-from lab import SLOW, check, collectors_of, dump, equal, program, report, say, verify
+from lab import SLOW, check, collectors_of, equal, events, program, report, say, verify
 
 THREADS = 8
 EVENTS = 1000000 if SLOW else 50000
@@ -50,12 +50,14 @@ def test_load_large_ring(lab):
         check(ratio <= 3, f"{ratio:.2f} times the untraced wall time")
 
 
-def lost_by_kind(trace):
-    found = {}
-    for event in dump(trace):
-        if event["kind"] == "loss":
-            found[event["label"]] = found.get(event["label"], 0) + event["extra0"]
-    return found
+def memory_calls(trace):
+    """How many memory calls are recorded, and how many the LOSS events tell of."""
+    recorded = lost = 0
+    for event in events(trace):
+        recorded += event["kind"] in storm_log.MEMORY_KINDS
+        if event["kind"] == "loss" and event["label"] in storm_log.MEMORY_KINDS:
+            lost += event["extra0"]
+    return recorded, lost
 
 
 def check_accounts(lab, done):
@@ -63,11 +65,10 @@ def check_accounts(lab, done):
     trace = lab.one_trace()
     summary = report(trace)
     made = calls(done)
-    memory = sum(1 for event in dump(trace) if event["kind"] in storm_log.MEMORY_KINDS)
-    lost = sum(lost_by_kind(trace).get(kind, 0) for kind in storm_log.MEMORY_KINDS)
-    equal("recorded + lost memory calls", memory + lost, made)
+    recorded, lost = memory_calls(trace)
+    equal("recorded + lost memory calls", recorded + lost, made)
     equal("end of direct bytes", summary["devices"][0]["end"]["direct_bytes"], 0)
-    say(f"{made} calls: {memory} recorded, {lost} lost")
+    say(f"{made} calls: {recorded} recorded, {lost} lost")
     verify(trace)
     return lost
 
@@ -127,8 +128,7 @@ def test_load_stopped_collector(lab):
         f"{lost} lost")
     made = rate(storm_log.read(log))
     summary = report(trace)["trace"]
-    memory = sum(1 for event in dump(trace) if event["kind"] in storm_log.MEMORY_KINDS)
-    missed = sum(lost_by_kind(trace).get(kind, 0) for kind in storm_log.MEMORY_KINDS)
+    memory, missed = memory_calls(trace)
     check(made <= memory + missed + summary["torn"] <= made + THREADS,
           f"{made} calls, {memory} recorded, {missed} lost, {summary['torn']} torn")
     check(slower < (2 if SLOW else 20), f"{slower:.1f} % slower while the collector stood still")
