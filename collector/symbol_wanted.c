@@ -56,7 +56,7 @@ void symbol_wanted_module(struct symbol_wanted *wanted, const struct vs_module_d
     if (wanted->module_count == wanted->module_capacity) {
         size_t capacity = wanted->module_capacity ? wanted->module_capacity * 2 : 64;
         const struct vs_module_def **grown =
-            reallocarray(wanted->modules, capacity, sizeof *wanted->modules);
+            reallocarray(wanted->modules, capacity, sizeof(void *));
         if (grown == NULL)
             return;
         wanted->modules = grown;

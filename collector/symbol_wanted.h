@@ -22,7 +22,7 @@ struct symbol_wanted {
     struct symbol_seen *recent;  /* addresses as they were in stacks, met lately */
     struct symbol_place *places; /* every module and address that was given out */
     size_t place_count, place_capacity, place_most;
-    uint64_t refused; /* addresses that found no room */
+    uint64_t refused; /* times that an address found no room */
 };
 
 /* A place whose name is not known yet. */

@@ -45,9 +45,9 @@ struct symbolizer {
     struct asked_module **modules;
     size_t module_count, module_capacity;
     size_t next_module; /* they are served in turn */
+    uint64_t asked;     /* addresses; what finds no memory stays unanswered */
     struct answer *answers, **answers_end;
     size_t answer_count;
-    uint64_t asked, unasked; /* unasked: no memory to note the question */
     bool started, running, busy, stopping;
     int error; /* why no more is asked; 0 */
 
@@ -212,8 +212,7 @@ static struct asked_module *add_module(struct symbolizer *symbolizer,
 {
     if (symbolizer->module_count == symbolizer->module_capacity) {
         size_t capacity = symbolizer->module_capacity ? symbolizer->module_capacity * 2 : 64;
-        struct asked_module **grown =
-            reallocarray(symbolizer->modules, capacity, sizeof *symbolizer->modules);
+        struct asked_module **grown = reallocarray(symbolizer->modules, capacity, sizeof(void *));
         if (!grown)
             return NULL;
         symbolizer->modules = grown;
@@ -259,11 +258,10 @@ static void want_place(void *context, const struct vs_module_def *module, uint64
     pthread_mutex_lock(&symbolizer->lock);
     struct asked_module *asked = find_module(symbolizer, module);
     symbolizer->asked++;
-    if (!asked || symbolizer->error != 0 || !add_pending(asked, address))
-        symbolizer->unasked++;
-    else if (!symbolizer->started)
+    bool pending = asked && symbolizer->error == 0 && add_pending(asked, address);
+    if (pending && !symbolizer->started)
         start_thread(symbolizer);
-    else if (!symbolizer->busy)
+    else if (pending && !symbolizer->busy)
         pthread_cond_broadcast(&symbolizer->changed);
     pthread_mutex_unlock(&symbolizer->lock);
 }
@@ -399,14 +397,16 @@ json_t *symbolizer_json(struct symbolizer *symbolizer)
         if (told)
             json_array_append_new(modules, told);
     }
-    uint64_t asked = symbolizer->asked + symbolizer->wanted.refused;
+    uint64_t asked = symbolizer->asked;
     json_t *facts =
-        !modules ? NULL
-                 : json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "state",
-                             symbolizer->error ? symbol_client_error(symbolizer->error) : "ok",
-                             "addresses", (json_int_t)asked, "named", (json_int_t)found,
-                             "nothing_known", (json_int_t)nothing, "unanswered",
-                             (json_int_t)(asked - answered), "modules_without_names", modules);
+        !modules
+            ? NULL
+            : json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "state",
+                        symbolizer->error ? symbol_client_error(symbolizer->error) : "ok",
+                        "addresses", (json_int_t)asked, "named", (json_int_t)found, "nothing_known",
+                        (json_int_t)nothing, "unanswered", (json_int_t)(asked - answered),
+                        "table_full", (json_int_t)symbolizer->wanted.refused,
+                        "modules_without_names", modules);
     pthread_mutex_unlock(&symbolizer->lock);
     return facts;
 }

@@ -347,9 +347,9 @@ static void print_json(const struct symbolize *symbolize, uint64_t known)
     }
     json_t *root = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "schema", "vramscope-symbolize/1", "file",
-        symbolize->path, "addresses", (json_int_t)(known + symbolize->asked), "known_before",
-        (json_int_t)known, "named", (json_int_t)named_now(symbolize), "unnamed",
-        (json_int_t)(symbolize->asked - named_now(symbolize)), "modules", modules);
+        symbolize->path, "addresses", (json_int_t)known + (json_int_t)symbolize->asked,
+        "known_before", (json_int_t)known, "named", (json_int_t)named_now(symbolize), "unnamed",
+        (json_int_t)symbolize->asked - (json_int_t)named_now(symbolize), "modules", modules);
     json_dumpf(root, stdout, JSON_INDENT(1));
     putchar('\n');
     json_decref(root);

@@ -250,7 +250,7 @@ static const char *best_name(const struct elf_file *file, const struct elf_symbo
 /* The number of symbols that begin at or below `address`. */
 static size_t begun(const struct elf_symbols *symbols, uint64_t address)
 {
-    size_t low = 0, high = symbols->count;
+    size_t low = 0, high = symbols->sorted == NULL ? 0 : symbols->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (symbols->sorted[middle].start <= address)

@@ -11,7 +11,8 @@ from lab import ROOT, SHIM, Skip, check, equal, need, say
 RELEASE = "bullseye"
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "vramscope")
 PACKAGES = ("gcc,g++,libc6-dev,cmake,ninja-build,python3,libzstd-dev,libxxhash-dev,"
-            "libjansson-dev,libcriterion-dev,procps,binutils,util-linux,ca-certificates")
+            "libjansson-dev,libdw-dev,libelf-dev,libiberty-dev,libcriterion-dev,procps,binutils,"
+            "util-linux,ca-certificates")
 
 
 def sources_mirror():
@@ -28,8 +29,11 @@ def make_root():
     if os.geteuid() != 0:
         raise Skip("needs root to make another Debian's root")
     root = os.path.join(CACHE, RELEASE)
-    if os.path.exists(os.path.join(root, ".whole")):
-        return root
+    whole = os.path.join(root, ".whole")
+    if os.path.exists(whole):
+        with open(whole, encoding="ascii") as file:
+            if file.read() == PACKAGES:
+                return root
     need("debootstrap")
     shutil.rmtree(root, ignore_errors=True)
     os.makedirs(CACHE, exist_ok=True)
@@ -37,8 +41,9 @@ def make_root():
                            sources_mirror()], capture_output=True, text=True)
     if made.returncode != 0:
         raise Skip(f"debootstrap: {made.stdout[-500:]}{made.stderr[-500:]}")
-    with open(os.path.join(root, ".whole"), "w", encoding="ascii"):
-        return root
+    with open(whole, "w", encoding="ascii") as file:
+        file.write(PACKAGES)
+    return root
 
 
 def inside(root, script, binds):
