@@ -48,80 +48,92 @@ static bool wanted(void)
 
 /* ---- hash ------------------------------------------------------------------- */
 
-/* Two halves that share their input and nothing else. */
-struct mixer {
-    uint64_t key;
-    uint64_t check;
+/*
+ * NH (UMAC, RFC 4418): the sum of (a + k)(b + l) over pairs of words, with keys
+ * by place. Two inputs collide with probability 2^-64; a second sum under keys
+ * shifted by one pair is as good as independent, which makes 2^-128. No product
+ * waits for another one. The keys are the same in every process: nobody chooses
+ * stacks against them.
+ */
+#define PAIRS_MAX STACKS_DEPTH_MAX
+#define KEYS (2 * (PAIRS_MAX + 1))
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t keys[KEYS];
+
+struct sums {
+    wide key;
+    wide check;
 };
 
-/* Random bits, half of them set. */
-#define MIX_1 0x9e3779b97f4a7c15ULL
-#define MIX_2 0xd6e8feb86659fd93ULL
-#define MIX_3 0xa0761d6478bd642fULL
-#define MIX_4 0xe7037ed1a0b428dbULL
-
-__extension__ typedef unsigned __int128 wide_product;
-
-static inline uint64_t multiply_and_fold(uint64_t a, uint64_t b)
+/* splitmix64 */
+static void make_keys(void)
 {
-    wide_product product = (wide_product)a * b;
+    uint64_t state = 0;
+    for (unsigned i = 0; i < KEYS; i++) {
+        uint64_t bits = (state += 0x9e3779b97f4a7c15ULL);
+        bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+        bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+        keys[i] = bits ^ (bits >> 31);
+    }
+}
+
+static inline void add_pair(struct sums *sums, const uint64_t *key, uint64_t a, uint64_t b)
+{
+    sums->key += (wide)(a + key[0]) * (b + key[1]);
+    sums->check += (wide)(a + key[2]) * (b + key[3]);
+}
+
+static inline struct sums sum_native(const uint64_t *words, unsigned count)
+{
+    struct sums sums = {0, 0};
+    unsigned i = 0;
+    for (; i + 2 <= count; i += 2) {
+        add_pair(&sums, &keys[i], words[i], words[i + 1]);
+    }
+    if (i < count) {
+        add_pair(&sums, &keys[i], words[i], 0);
+    }
+    return sums;
+}
+
+static inline struct sums sum_python(const struct python_frame *frames, unsigned count)
+{
+    struct sums sums = {0, 0};
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t place; /* version and offset side by side, in one load */
+        memcpy(&place, &frames[i].version, sizeof(place));
+        add_pair(&sums, &keys[(size_t)2 * i], frames[i].code + ((uint64_t)frames[i].entry << 63),
+                 place);
+    }
+    return sums;
+}
+
+static inline uint64_t fold(wide product)
+{
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static inline void mix(struct mixer *mixer, uint64_t a, uint64_t b)
+/* All of a sum, both its halves, and what else makes up the stack. */
+static inline uint64_t finish(wide native, wide python, uint64_t shape, uint64_t where)
 {
-    mixer->key = multiply_and_fold(mixer->key ^ a, b ^ MIX_1);
-    mixer->check = multiply_and_fold(mixer->check ^ b, a ^ MIX_2);
-}
-
-/* Two streams, so that one multiplication need not wait for the other. */
-static inline void mix_native(struct mixer streams[2], const uint64_t *words, unsigned count)
-{
-    unsigned i = 0;
-    for (; i + 4 <= count; i += 4) {
-        mix(&streams[0], words[i], words[i + 1]);
-        mix(&streams[1], words[i + 2], words[i + 3]);
-    }
-    for (; i < count; i++) {
-        mix(&streams[i & 1U], words[i], MIX_3);
-    }
-}
-
-static inline void mix_python_frame(struct mixer *mixer, const struct python_frame *frame)
-{
-    uint64_t place; /* version and offset side by side, in one load */
-    memcpy(&place, &frame->version, sizeof(place));
-    mix(mixer, frame->code ^ ((uint64_t)frame->entry << 63), place);
-}
-
-static inline void mix_python(struct mixer streams[2], const struct python_frame *frames,
-                              unsigned count)
-{
-    unsigned i = 0;
-    for (; i + 2 <= count; i += 2) {
-        mix_python_frame(&streams[0], &frames[i]);
-        mix_python_frame(&streams[1], &frames[i + 1]);
-    }
-    if (i < count) {
-        mix_python_frame(&streams[0], &frames[i]);
-    }
+    uint64_t bits = fold((wide)((uint64_t)native ^ keys[0]) * ((uint64_t)(native >> 64) ^ keys[1]));
+    bits = fold((wide)(bits ^ (uint64_t)python) * ((uint64_t)(python >> 64) ^ keys[2]));
+    bits = fold((wide)(bits ^ shape) * (where ^ keys[3]));
+    return bits != 0 ? bits : 1;
 }
 
 /* How many words of each kind is part of it, so that no two stacks read alike. */
 static inline struct stack_key key_of(const struct capture *capture)
 {
-    struct mixer streams[2] = {{MIX_1, MIX_2}, {MIX_3, MIX_4}};
+    struct sums native = sum_native(capture->native, capture->native_count);
+    struct sums python = sum_python(capture->python, capture->python_count);
     uint64_t shape = (uint64_t)capture->native_count | (uint64_t)capture->python_count << 16 |
                      (uint64_t)capture->native_note << 32 | (uint64_t)capture->python_note << 48;
-    mix_native(streams, capture->native, capture->native_count);
-    mix_python(streams, capture->python, capture->python_count);
-    mix(&streams[0], shape, (uint64_t)shim_generation() << 32 | capture->generation);
-    mix(&streams[0], streams[1].key, streams[1].check);
-    struct stack_key key = {multiply_and_fold(streams[0].key, MIX_3),
-                            multiply_and_fold(streams[0].check, MIX_4)};
-    key.key += key.key == 0;
-    key.check += key.check == 0;
-    return key;
+    uint64_t where = (uint64_t)shim_generation() << 32 | capture->generation;
+    return (struct stack_key){finish(native.key, python.key, shape, where),
+                              finish(native.check, python.check, ~shape, where)};
 }
 
 /* ---- walking ------------------------------------------------------------------ */
@@ -347,6 +359,7 @@ void stacks_objects_changed(void)
 void stacks_begin(void)
 {
     if (wanted()) {
+        make_keys();
         stack_table_begin();
         atomic_store(&last_id, 0);
         publish_method(lifecycle_ring);
