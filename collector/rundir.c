@@ -55,32 +55,57 @@ int rundir_tell(const struct rundir_report *report, const struct rundir_outcome 
     return 0;
 }
 
-static bool abandoned_path(const char *folder, size_t folder_bytes, char *out, size_t out_bytes)
+static bool abandoned_path(const char *folder, char *out, size_t out_bytes)
 {
-    return snprintf(out, out_bytes, "%.*s/" ABANDONED, (int)folder_bytes, folder) < (int)out_bytes;
+    return snprintf(out, out_bytes, "%s/" ABANDONED, folder) < (int)out_bytes;
+}
+
+bool rundir_is_abandoned(const char *folder)
+{
+    char mark[PATH_MAX];
+    return abandoned_path(folder, mark, sizeof mark) && access(mark, F_OK) == 0;
+}
+
+static bool remove_folder(const char *folder)
+{
+    char mark[PATH_MAX];
+    if (!abandoned_path(folder, mark, sizeof mark))
+        return false;
+    unlink(mark);
+    if (rmdir(folder) == 0)
+        return true;
+    int fd = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600); /* not the last */
+    if (fd >= 0)
+        close(fd);
+    return false;
 }
 
 void rundir_abandon(const char *folder)
 {
     char path[PATH_MAX];
-    if (!abandoned_path(folder, strlen(folder), path, sizeof path))
-        return;
-    int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        close(fd);
+    snprintf(path, sizeof path, "%s", folder);
+    while (remove_folder(path)) {
+        char *slash = strrchr(path, '/');
+        if (!slash || slash == path)
+            return;
+        *slash = 0;
+        if (!rundir_is_abandoned(path))
+            return;
+    }
 }
 
 void rundir_leave(struct rundir_report *report)
 {
-    char mark[PATH_MAX];
     char *slash = report->fd < 0 ? NULL : strrchr(report->path, '/');
-    if (slash && abandoned_path(report->path, (size_t)(slash - report->path), mark, sizeof mark) &&
-        access(mark, F_OK) == 0) {
-        unlink(report->path);
-        unlink(mark);
+    if (slash) {
         *slash = 0;
-        if (rmdir(report->path) < 0)
-            rundir_abandon(report->path); /* not the last */
+        bool abandoned = rundir_is_abandoned(report->path);
+        *slash = '/';
+        if (abandoned) {
+            unlink(report->path);
+            *slash = 0;
+            rundir_abandon(report->path);
+        }
     }
     if (report->fd >= 0)
         close(report->fd);

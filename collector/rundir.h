@@ -15,6 +15,7 @@
 
 #define RUNDIR_VARIABLE "VRAMSCOPE_RUN_DIR"
 #define RUNDIR_SUFFIX ".trace"
+#define RUNDIR_NESTED "run."
 
 /* What a collector says about its trace; all of it again at every change. */
 struct rundir_outcome {
@@ -46,14 +47,19 @@ int rundir_tell(const struct rundir_report *report, const struct rundir_outcome 
  * last. */
 void rundir_leave(struct rundir_report *report);
 
-/* Said by `vramscope run` when it ends before a collector: whoever leaves last removes the folder.
+/*
+ * Said by `vramscope run` when it ends: removes the folder when it is empty, and
+ * those around it whose runs have ended; else whoever leaves last does.
  */
 void rundir_abandon(const char *folder);
+
+/* True when the run that made the folder has ended. */
+bool rundir_is_abandoned(const char *folder);
 
 /* Reads a file of the folder. Returns 0 or a negative errno value; what is missing stays empty. */
 int rundir_read(const char *folder, const char *name, struct rundir_outcome *out);
 
-/* True while the collector that made this file lives. */
+/* True while the collector that made this file, or the run that made this folder, lives. */
 bool rundir_is_alive(const char *folder, const char *name);
 
 #endif

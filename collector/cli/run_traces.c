@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,49 +31,57 @@ static bool is_report(const char *name)
     return bytes > suffix && strcmp(name + bytes - suffix, RUNDIR_SUFFIX) == 0;
 }
 
-/* Calls `visit` for each report. */
-static void for_each_report(const struct run_traces *traces,
-                            void (*visit)(const struct run_traces *traces, const char *name,
-                                          void *context),
-                            void *context)
+typedef void visitor(const struct run_traces *traces, const char *name, void *context);
+
+/*
+ * Calls `visit` for each report below `within` (a path in the folder, ending in
+ * a slash, or nothing), then `leave`, if any, for each folder of a nested run.
+ */
+static void for_each_within(const struct run_traces *traces, const char *within, visitor *visit,
+                            visitor *leave, void *context)
 {
-    DIR *folder = opendir(traces->folder);
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (is_report(entry->d_name))
-            visit(traces, entry->d_name, context);
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", traces->folder, within) >= (int)sizeof path)
+        return;
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        bool nested = strncmp(entry->d_name, RUNDIR_NESTED, strlen(RUNDIR_NESTED)) == 0;
+        if (snprintf(path, sizeof path, "%s%s%s", within, entry->d_name, nested ? "/" : "") >=
+            (int)sizeof path)
+            continue;
+        if (nested)
+            for_each_within(traces, path, visit, leave, context);
+        if (nested && leave)
+            leave(traces, path, context);
+        if (!nested && is_report(entry->d_name))
+            visit(traces, path, context);
+    }
     if (folder)
         closedir(folder);
 }
 
-/* A report's time of making, for telling ours from those before us in a shared folder. */
-static uint64_t made_ns(const struct run_traces *traces, const char *name)
+static void for_each_report(const struct run_traces *traces, visitor *visit, void *context)
 {
-    char path[PATH_MAX];
-    struct statx file;
-    if (snprintf(path, sizeof path, "%s/%s", traces->folder, name) >= (int)sizeof path ||
-        statx(AT_FDCWD, path, 0, STATX_BTIME | STATX_CTIME, &file) < 0)
-        return 0;
-    struct statx_timestamp when = file.stx_mask & STATX_BTIME ? file.stx_btime : file.stx_ctime;
-    return (uint64_t)when.tv_sec * NS_PER_SECOND + when.tv_nsec;
+    for_each_within(traces, "", visit, NULL, context);
 }
 
 int run_traces_open(struct run_traces *traces)
 {
     const char *around = getenv(RUNDIR_VARIABLE);
     const char *parent = getenv("TMPDIR");
-    struct timespec now;
     memset(traces, 0, sizeof *traces);
-    clock_gettime(CLOCK_REALTIME_COARSE, &now); /* the clock that files are stamped with */
-    traces->began_ns = (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
     if (around && around[0] == '/' && access(around, W_OK | X_OK) == 0) {
-        snprintf(traces->folder, sizeof traces->folder, "%s", around);
-        return 0;
+        snprintf(traces->around, sizeof traces->around, "%s", around);
+        snprintf(traces->folder, sizeof traces->folder, "%.4000s/" RUNDIR_NESTED "XXXXXX", around);
+    } else {
+        snprintf(traces->folder, sizeof traces->folder, "%.4000s/vramscope-run.XXXXXX",
+                 parent && parent[0] == '/' ? parent : "/tmp");
     }
-    snprintf(traces->folder, sizeof traces->folder, "%s/vramscope-run.XXXXXX",
-             parent && parent[0] == '/' ? parent : "/tmp");
     if (!mkdtemp(traces->folder))
         return -errno;
-    traces->ours = true;
+    traces->lock = open(traces->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (traces->lock >= 0)
+        flock(traces->lock, LOCK_EX | LOCK_NB);
     return setenv(RUNDIR_VARIABLE, traces->folder, 1) < 0 ? -errno : 0;
 }
 
@@ -85,13 +94,25 @@ static void remove_report(const struct run_traces *traces, const char *name, voi
         unlink(path);
 }
 
+static void remove_nested(const struct run_traces *traces, const char *name, void *context)
+{
+    char path[PATH_MAX];
+    (void)context;
+    if (!rundir_is_alive(traces->folder, name) &&
+        snprintf(path, sizeof path, "%s/%.*s", traces->folder, (int)strlen(name) - 1, name) <
+            (int)sizeof path)
+        rundir_abandon(path);
+}
+
 void run_traces_close(struct run_traces *traces)
 {
-    if (!traces->ours)
-        return;
-    for_each_report(traces, remove_report, NULL);
-    if (rmdir(traces->folder) < 0)
-        rundir_abandon(traces->folder); /* a process that lives on is being traced */
+    if (!traces->around[0] || rundir_is_abandoned(traces->around)) {
+        for_each_within(traces, "", remove_report, remove_nested, NULL);
+        rundir_abandon(traces->folder);
+    }
+    if (traces->lock >= 0)
+        close(traces->lock);
+    traces->lock = -1;
 }
 
 /* ---- waiting ---------------------------------------------------------------------- */
@@ -115,7 +136,8 @@ static void look_at_report(const struct run_traces *traces, const char *name, vo
     struct awaited *awaited = context;
     struct rundir_outcome outcome;
     struct stat trace;
-    pid_t pid = (pid_t)strtol(name, NULL, 10);
+    const char *slash = strrchr(name, '/');
+    pid_t pid = (pid_t)strtol(slash ? slash + 1 : name, NULL, 10);
     awaited->reports += pid == awaited->pid;
     if (!rundir_is_alive(traces->folder, name) || !is_dead(pid, awaited->pid) ||
         rundir_read(traces->folder, name, &outcome) < 0)
@@ -228,7 +250,7 @@ static void summarize(const struct run_traces *traces, const char *name, void *c
 {
     struct summary *summary = context;
     struct rundir_outcome outcome;
-    if (made_ns(traces, name) < traces->began_ns || rundir_read(traces->folder, name, &outcome) < 0)
+    if (rundir_read(traces->folder, name, &outcome) < 0)
         return;
     if (outcome.warning[0])
         snprintf(summary->warning, sizeof summary->warning, "%s", outcome.warning);

@@ -10,20 +10,20 @@
 #include <linux/limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "run_preload.h"
 
 struct run_traces {
     char folder[PATH_MAX];
-    bool ours;         /* made by us, not taken over from a `vramscope run` around us */
-    uint64_t began_ns; /* real time: reports made before it are not about our command */
+    char around[PATH_MAX]; /* of a `vramscope run` around us, in which ours lies; empty: none */
+    int lock;              /* on our folder, as long as we live; -1 none */
 };
 
 /*
  * Makes the folder and names it in the environment; inside another `vramscope
- * run` its folder serves both. Returns 0 or a negative errno value.
+ * run` it lies in that one's, which so counts our traces among its own. Returns 0
+ * or a negative errno value.
  */
 int run_traces_open(struct run_traces *traces);
 
@@ -38,7 +38,7 @@ bool run_traces_wait(const struct run_traces *traces, pid_t pid);
 void run_traces_describe(const struct run_traces *traces, const char *command,
                          const struct run_dropped *dropped, char *out, size_t out_bytes);
 
-/* Removes the folder when it is ours and no collector still reports into it. */
+/* Removes the folder, unless a run around us is still to read it or a collector to report. */
 void run_traces_close(struct run_traces *traces);
 
 #endif

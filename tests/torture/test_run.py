@@ -10,7 +10,6 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 from collector_lab import COLLECTOR, PRODUCER, TOOL, check, equal, run_tests
@@ -117,6 +116,40 @@ def test_nested_runs_count_their_own(lab):
     equal("inner, outer", [line.split()[1] for line in closing], ["1", "2"])
 
 
+def slow_collector(lab):
+    """One that makes its report only a second after its program's start."""
+    path = os.path.join(lab.folder, "slow-collector")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\nsleep 1\nexec {COLLECTOR} "$@"\n')
+    os.chmod(path, 0o755)
+    return path
+
+
+def test_nested_runs_do_not_count_who_came_before_them(lab):
+    """The report about an earlier program is made while the inner run is under way."""
+    inner = [TOOL, "run", "--", *produce(lab, "idle=2000")]
+    early = [PRODUCER, slow_collector(lab), lab.out]
+    _, _, err = run(lab, "sh", "-c", " ".join([*early, "&&", *inner]), env={"TMPDIR": lab.folder})
+    closing = [line for line in err.splitlines() if line.startswith("vramscope: ")]
+    equal("inner, outer", [line.split()[1] for line in closing], ["1", "2"])
+    equal("folders left", glob.glob(lab.folder + "/vramscope-run.*"), [])
+
+
+def test_a_nested_run_that_lives_on(lab):
+    """It still finds its trace, and takes the outer one's folder along."""
+    inner = " ".join([TOOL, "run", "--", *produce(lab, "idle=1500")])
+    done = os.path.join(lab.folder, "inner.err")
+    _, _, err = run(lab, "sh", "-c", f"{inner} >/dev/null 2>{done} & sleep 0.3",
+                    env={"TMPDIR": lab.folder})
+    check("1 still being written" in last_line(err), err)
+    until = time.monotonic() + 20
+    while time.monotonic() < until and glob.glob(lab.folder + "/vramscope-run.*"):
+        time.sleep(0.05)
+    equal("folders left", glob.glob(lab.folder + "/vramscope-run.*"), [])
+    with open(done, encoding="utf-8") as file:
+        check("vramscope: 1 trace, " in file.read(), "the inner run has lost its trace")
+
+
 def test_trace_is_whole_when_it_returns(lab):
     for words, status in ((["value=3"], 3), (["end=kill"], -9), (["end=silent", "value=5"], 5)):
         got, _, err = run(lab, *produce(lab, "events=100000", *words))
@@ -150,15 +183,16 @@ def test_many_traces_name_their_folder(lab):
 
 def test_a_process_that_lives_on(lab):
     """Not waited for, and nothing of ours stays behind once it ends."""
-    before = set(glob.glob(os.path.join(tempfile.gettempdir(), "vramscope-run.*")))
     began = time.monotonic()
     _, _, err = run(lab, "sh", "-c",
-                    " ".join(produce(lab, "idle=2500")) + " >/dev/null 2>&1 & sleep 0.5")
-    check(time.monotonic() - began < 2, "it waited for a daemon")
+                    " ".join(produce(lab, "idle=6000")) + " >/dev/null 2>&1 & sleep 0.5",
+                    env={"TMPDIR": lab.folder})
+    check(time.monotonic() - began < 5, "it waited for a daemon")
     check("1 still being written" in last_line(err), err)
-    time.sleep(3)
-    left = set(glob.glob(os.path.join(tempfile.gettempdir(), "vramscope-run.*"))) - before
-    equal("folders left", left, set())
+    until = time.monotonic() + 30
+    while time.monotonic() < until and glob.glob(lab.folder + "/vramscope-run.*"):
+        time.sleep(0.05)
+    equal("folders left", glob.glob(lab.folder + "/vramscope-run.*"), [])
 
 
 def test_cannot_write_is_said(lab):
