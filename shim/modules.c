@@ -27,6 +27,8 @@
 #define MODULES_MAX 8192U
 #define PATH_ARENA_BYTES (256U * 1024U)
 #define PATH_BYTES_MAX 4096U
+#define EH_FRAME_HEADER_BYTES 8U
+#define EH_FRAME_POINTER_ENCODING 0x1bU /* four signed bytes, relative to where they are */
 #define NOTHING_NEW 1 /* from visit_object: nothing was loaded or unloaded since */
 #define FIND_TRIES 4  /* two refreshes during one search are rare, four do not happen */
 #define STALE_AFTER_NS 100000000ULL /* objects that were loaded without a call we see */
@@ -109,7 +111,33 @@ static bool describe(const struct dl_phdr_info *info, struct vs_record_module *m
     return module->start < module->end;
 }
 
-/* Its unwind tables; all zero when it has none, or none within one loaded segment. */
+/* The loaded, readable segment that holds `address`: what the file gives of it. */
+static bool find_segment(const struct dl_phdr_info *info, uint64_t address, uint64_t *start,
+                         uint64_t *end)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        *start = info->dlpi_addr + segment->p_vaddr;
+        *end = *start + segment->p_filesz;
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_R) != 0 && address >= *start &&
+            address < *end) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where .eh_frame begins: the usual form of the pointer in .eh_frame_hdr, relative to itself. */
+static uint64_t frames_of(uint64_t header)
+{
+    const uint8_t *bytes = (const uint8_t *)(uintptr_t)header;
+    int32_t distance;
+    memcpy(&distance, bytes + 4, sizeof(distance));
+    return bytes[1] == EH_FRAME_POINTER_ENCODING ? header + 4 + (uint64_t)(int64_t)distance
+                                                 : header;
+}
+
+/* Its unwind tables; all zero when it has none. */
 static void describe_tables(const struct dl_phdr_info *info, struct modules_tables *tables)
 {
     memset(tables, 0, sizeof(*tables));
@@ -118,17 +146,12 @@ static void describe_tables(const struct dl_phdr_info *info, struct modules_tabl
             tables->header = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
         }
     }
-    for (int i = 0; i < info->dlpi_phnum && tables->header != 0; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uint64_t start = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_R) != 0 &&
-            tables->header - start < segment->p_filesz) {
-            tables->start = start;
-            tables->end = start + segment->p_filesz;
-            return;
-        }
+    if (tables->header == 0 || !find_segment(info, tables->header, &tables->start, &tables->end) ||
+        tables->end - tables->header < EH_FRAME_HEADER_BYTES ||
+        !find_segment(info, frames_of(tables->header), &tables->frames_start,
+                      &tables->frames_end)) {
+        memset(tables, 0, sizeof(*tables));
     }
-    memset(tables, 0, sizeof(*tables));
 }
 
 /* ---- the table --------------------------------------------------------------- */

@@ -91,11 +91,12 @@ enum vs_python_state python_state(void);
 
 /* ---- modules.c -------------------------------------------------------------------- */
 
-/* The unwind tables of a loaded object. */
+/* The unwind tables of a loaded object, and the parts of it that may be read for them. */
 struct modules_tables {
-    uint64_t header;      /* address of .eh_frame_hdr, 0: none */
-    uint64_t start, end;  /* the loaded segment around it: what may be read */
-    uint64_t first, last; /* the object: its first byte, the one behind its last */
+    uint64_t header;                   /* address of .eh_frame_hdr, 0: none */
+    uint64_t start, end;               /* the loaded segment around it */
+    uint64_t frames_start, frames_end; /* the one around .eh_frame, often the same */
+    uint64_t first, last;              /* the object: its first byte, the one behind its last */
 };
 /* Of the object that holds `address`; false when none does. Sends nothing. Lock-free. */
 bool modules_tables(const void *address, struct modules_tables *tables);

@@ -140,7 +140,9 @@ static int look_up(uint64_t address, bool doubt, struct layout *layout)
         (!modules_refresh_if_stale(true) || !modules_tables(place, &tables))) {
         return -ENOENT;
     }
-    if (doubt && tables.header != 0 && !unwind_is_readable(tables.header, WORD_BYTES)) {
+    if (doubt && tables.header != 0 &&
+        !(unwind_is_readable(tables.header, WORD_BYTES) &&
+          unwind_is_readable(tables.frames_start, WORD_BYTES))) {
         return -ENOENT;
     }
     return tables.header != 0 && unwind_tables_find(&tables, address, &layout->entry) == 0 &&
@@ -607,16 +609,16 @@ static __attribute__((noinline)) unsigned walk_and_prove(struct walk *walk,
  */
 static inline __attribute__((always_inline)) void read_registers(struct unwind_registers *registers)
 {
-    __asm__ volatile("movq %%rbx, 24(%0)\n\t"
-                     "movq %%rbp, 48(%0)\n\t"
-                     "movq %%rsp, 56(%0)\n\t"
-                     "movq %%r12, 96(%0)\n\t"
-                     "movq %%r13, 104(%0)\n\t"
-                     "movq %%r14, 112(%0)\n\t"
-                     "movq %%r15, 120(%0)\n\t"
+    __asm__ volatile("movq %%rbx, 24(%1)\n\t"
+                     "movq %%rbp, 48(%1)\n\t"
+                     "movq %%rsp, 56(%1)\n\t"
+                     "movq %%r12, 96(%1)\n\t"
+                     "movq %%r13, 104(%1)\n\t"
+                     "movq %%r14, 112(%1)\n\t"
+                     "movq %%r15, 120(%1)\n\t"
                      "leaq 1(%%rip), %%rax\n\t"
-                     "movq %%rax, 128(%0)"
-                     :
+                     "movq %%rax, 128(%1)"
+                     : "=m"(*registers)
                      : "r"(registers->value)
                      : "rax", "memory");
     registers->known = 1U << UNWIND_RBX | 1U << UNWIND_RBP | 1U << UNWIND_RSP | 1U << 12 |

@@ -86,10 +86,10 @@ static const uint8_t *pointer(uint64_t address)
 /* Splits the entry at `at`. False at the table's end, or where it makes no sense. */
 static bool split(const struct modules_tables *tables, uint64_t at, struct record *record)
 {
-    if (at < tables->start || at >= tables->end) {
+    if (at < tables->frames_start || at >= tables->frames_end) {
         return false;
     }
-    struct unwind_bytes bytes = {.at = pointer(at), .end = pointer(tables->end)};
+    struct unwind_bytes bytes = {.at = pointer(at), .end = pointer(tables->frames_end)};
     uint64_t length = unwind_take(&bytes, 4);
     unsigned width = 4;
     if (length == LENGTH_64_BITS) {
@@ -206,8 +206,8 @@ static int read_entry(const struct modules_tables *tables, uint64_t at, struct u
         unwind_skip(&record.body, unwind_take_uleb(&record.body));
     }
     entry->own = record.body;
-    entry->segment = pointer(tables->start);
-    entry->segment_end = pointer(tables->end);
+    entry->segment = pointer(tables->frames_start);
+    entry->segment_end = pointer(tables->frames_end);
     return record.body.bad ? -ENOENT : 0;
 }
 

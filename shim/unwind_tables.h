@@ -3,7 +3,7 @@
  * The unwind tables of an object: from an address to the instructions that say
  * how its function's frame is laid out (.eh_frame_hdr and .eh_frame as in the
  * Linux Standard Base, Core, "Exception Frames"). Reads nothing outside the
- * segment that it is given, whatever the tables say.
+ * segments that it is given, whatever the tables say.
  */
 #ifndef VS_SHIM_UNWIND_TABLES_H
 #define VS_SHIM_UNWIND_TABLES_H

@@ -100,10 +100,13 @@ static NOINLINE int through_the_c_library(void)
     int values[] = {4, 2, 9, 1};
     qsort(values, 4, sizeof(values[0]), by_value);
     snprintf(text, sizeof(text), "%d %s %5.2f", values[0], "text", 1.5);
+    struct timespec now; /* through the kernel's own object, the vDSO */
+    clock_gettime(CLOCK_MONOTONIC, &now);
     char *copy = strdup(text);
     int length = (int)strlen(copy);
     free(copy);
-    return length + atoi(text) + (int)strtol("77", NULL, 10) + abs(leaf(-9, 1));
+    return length + (int)(now.tv_sec & 1) + atoi(text) + (int)strtol("77", NULL, 10) +
+           abs(leaf(-9, 1));
 }
 
 static NOINLINE int work(int n)

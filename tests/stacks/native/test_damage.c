@@ -73,7 +73,8 @@ static bool open_subject(struct subject *subject, const char *name, const void *
     int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     ssize_t taken = pread(memory, subject->image, subject->bytes, (off_t)subject->original.start);
     close(memory);
-    return subject->rows > 10 && taken == (ssize_t)subject->bytes;
+    return subject->rows > 10 && taken == (ssize_t)subject->bytes &&
+           subject->original.frames_start == subject->original.start;
 }
 
 static uint64_t row_address(const struct subject *subject, uint64_t row)
@@ -190,7 +191,9 @@ static void use_damaged(struct subject *subject)
     memcpy(copy, subject->image, subject->bytes);
     struct modules_tables tables = {.header = shifted(subject, copy, subject->original.header),
                                     .start = address_of(copy),
-                                    .end = address_of(copy) + subject->bytes};
+                                    .end = address_of(copy) + subject->bytes,
+                                    .frames_start = address_of(copy),
+                                    .frames_end = address_of(copy) + subject->bytes};
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t row = below(subject->rows - 1);
         uint64_t address = function_at(subject, row) + below(64);
@@ -213,7 +216,9 @@ static void use_cut_short(struct subject *subject)
         memcpy(copy, subject->image, bytes);
         struct modules_tables tables = {.header = shifted(subject, copy, subject->original.header),
                                         .start = address_of(copy),
-                                        .end = address_of(copy) + bytes};
+                                        .end = address_of(copy) + bytes,
+                                        .frames_start = address_of(copy),
+                                        .frames_end = address_of(copy) + bytes};
         damage(subject, copy, bytes, row);
         subject->sensible += use(&tables, shifted(subject, copy, function_at(subject, row)));
         free(copy);
