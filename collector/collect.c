@@ -154,6 +154,7 @@ static void write_facts(struct collect *collect)
     output_meta(&collect->output, "hooks", hooks);
     output_meta(&collect->output, "clock", process_clock_now_json());
     output_meta(&collect->output, "process", process_driver_json(collect->records.driver_version));
+    output_meta(&collect->output, "process", process_runtimes_json(&collect->records.runtimes));
     if (collect->symbolizer)
         output_meta(&collect->output, "symbols", symbolizer_json(collect->symbolizer));
 }

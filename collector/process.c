@@ -131,6 +131,33 @@ json_t *process_driver_json(int driver_version)
     return driver_version > 0 ? json_pack("{s:s}", "driver_version", text) : NULL;
 }
 
+/* "libcudart.so.12", "libcudart-d0da41ae.so.11.0": what stands after ".so.". */
+void process_note_runtime(struct process_runtimes *runtimes, const char *path)
+{
+    static const char library[] = "libcudart", suffix[] = ".so.";
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *version = strstr(base, suffix);
+    if (strncmp(base, library, sizeof library - 1) != 0 || !version)
+        return;
+    version += sizeof suffix - 1;
+    size_t bytes = strspn(version, "0123456789.");
+    if (bytes == 0 || version[bytes] || bytes >= PROCESS_RUNTIME_BYTES)
+        return;
+    for (unsigned i = 0; i < runtimes->count; i++)
+        if (strcmp(runtimes->versions[i], version) == 0)
+            return;
+    if (runtimes->count < PROCESS_RUNTIMES_MAX)
+        memcpy(runtimes->versions[runtimes->count++], version, bytes + 1);
+}
+
+json_t *process_runtimes_json(const struct process_runtimes *runtimes)
+{
+    json_t *versions = runtimes->count ? json_array() : NULL;
+    for (unsigned i = 0; i < runtimes->count; i++)
+        json_array_append_new(versions, json_string(runtimes->versions[i]));
+    return versions ? json_pack("{s:o}", "runtime_versions", versions) : NULL;
+}
+
 json_t *process_title_end_json(const char *title)
 {
     return *title ? json_pack("{s:o}", "title_end", privacy_json_text(title, strlen(title))) : NULL;

@@ -24,6 +24,17 @@ json_t *process_start_json(const struct target *target, const struct vs_ring_hea
 /* "process" once more: what was learned later. `driver_version` as CUDA has it (13000), 0 unknown.
  */
 json_t *process_driver_json(int driver_version);
+
+/* The CUDA runtimes that were loaded, by the versions in their files' names. */
+enum { PROCESS_RUNTIMES_MAX = 8, PROCESS_RUNTIME_BYTES = 24 };
+struct process_runtimes {
+    unsigned count;
+    char versions[PROCESS_RUNTIMES_MAX][PROCESS_RUNTIME_BYTES];
+};
+/* Takes the path of a loaded object; nothing unless it is a runtime not known yet. */
+void process_note_runtime(struct process_runtimes *runtimes, const char *path);
+/* NULL when there is none. */
+json_t *process_runtimes_json(const struct process_runtimes *runtimes);
 json_t *process_title_end_json(const char *title);
 
 /* "clock" with the start's anchors of the ring, or with the anchors of now. */

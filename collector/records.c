@@ -77,6 +77,7 @@ static bool take_module(struct records *records, const struct vs_record_head *he
     path[path_bytes] = 0;
     if (module.build_id_bytes > sizeof module.build_id)
         return false;
+    process_note_runtime(&records->runtimes, path);
     if (records->hide)
         privacy_path(path, shown, sizeof shown);
     struct vs_module_def definition = {.id = head->id,

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "drain.h"
+#include "process.h"
 #include "symbolizer.h"
 #include "write.h"
 
@@ -25,6 +26,7 @@ struct records {
     bool urgent;        /* a memory call failed since the owner last cleared this */
     bool process_end;   /* a PROCESS_END event was among them */
     int driver_version; /* CUDA's, 0 unknown */
+    struct process_runtimes runtimes;
     uint64_t out_of_memory_count;
     uint64_t allocations_since_out_of_memory;
     /* Called for each device record; may be NULL. */

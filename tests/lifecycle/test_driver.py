@@ -111,6 +111,7 @@ def test_driver_runtime(lab):
     known = {row[1] for row in log}
     say(f"runtime names that simgpu's runtime 13 has not: {sorted(set(names) - known)}")
     check(summary["hooks"]["runtime_events"] > 0, "no runtime events")
+    equal("runtime_versions", summary["process"]["runtime_versions"], ["13"])
 
 
 def test_driver_static_runtime(lab):

@@ -190,3 +190,20 @@ Test(collector_records, how_stacks_were_taken)
     }
     free(header);
 }
+
+Test(collector_runtimes, by_the_names_of_their_files)
+{
+    static const char *const paths[] = {"/x/libcudart.so.12",     "/y/libcudart-d0da41ae.so.11.0",
+                                        "/z/libcudart.so.12",     "/x/libcublas.so.12",
+                                        "/x/libcudart.so.12.tmp", "/x/libcudart.so"};
+    struct process_runtimes runtimes = {0};
+    cr_assert_null(process_runtimes_json(&runtimes));
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        process_note_runtime(&runtimes, paths[i]);
+    json_t *meta = process_runtimes_json(&runtimes);
+    json_t *versions = json_object_get(meta, "runtime_versions");
+    cr_assert_eq(json_array_size(versions), 2);
+    cr_assert_str_eq(json_string_value(json_array_get(versions, 0)), "12");
+    cr_assert_str_eq(json_string_value(json_array_get(versions, 1)), "11.0");
+    json_decref(meta);
+}
