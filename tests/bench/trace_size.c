@@ -3,7 +3,8 @@
  * Bytes per event of a recorded stream when it comes at another rate: the events
  * of a trace are written anew by the real writer on a simulated clock, flushed
  * and told facts as the collector does, and the file is taken apart.
- * trace_size TRACE EVENTS_PER_SECOND pauses|stretched OUTPUT
+ * trace_size TRACE EVENTS_PER_SECOND pauses|stretched OUTPUT; trace_size TRACE takes the
+ * trace apart as it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -264,16 +265,17 @@ static void row(const char *what, uint64_t bytes, uint64_t events)
     printf("| %s | %.3f |\n", what, (double)bytes / (double)events);
 }
 
-static void tell(const struct sizes *sizes, uint64_t events, uint64_t writer_cpu_ns)
+static void tell_events(const struct sizes *sizes, uint64_t events)
 {
-    printf("events %" PRIu64 ", chunks of events %" PRIu64 ", file %" PRIu64
-           " bytes, writer %.0f ns an event\n",
-           events, sizes->event_chunks, sizes->file, (double)writer_cpu_ns / (double)events);
     row("**an event, everything of it**", sizes->event_stored + sizes->event_headers, events);
     for (size_t i = 0; i < COLUMNS; i++)
         if (sizes->by_column[i] * 2000 >= events && column_names[i] != NULL)
             row(column_names[i], sizes->by_column[i], events);
     row("chunk headers, padding", sizes->event_headers, events);
+}
+
+static void tell_tables(const struct sizes *sizes)
+{
     for (size_t i = 0; i < TYPES; i++)
         if (sizes->by_type[i] > 0 && type_names[i] != NULL)
             printf("| table: %s | %" PRIu64 " bytes in %" PRIu64 " chunks |\n", type_names[i],
@@ -281,27 +283,58 @@ static void tell(const struct sizes *sizes, uint64_t events, uint64_t writer_cpu
     printf("| unused room | %" PRIu64 " bytes |\n", sizes->room);
 }
 
-int main(int count, char **arguments)
+static struct vs_reader *open_trace(const char *path)
+{
+    struct vs_reader *reader;
+    struct vs_error why;
+    if (vs_reader_open(path, &reader, &why) == 0)
+        return reader;
+    fprintf(stderr, "trace_size: %s\n", why.text);
+    exit(1);
+}
+
+static void tell_as_it_is(const char *path)
+{
+    static struct sizes sizes;
+    struct vs_reader *reader = open_trace(path);
+    uint64_t events = vs_reader_status(reader)->events;
+    take_apart(path, &sizes);
+    printf("events %" PRIu64 ", file %" PRIu64 " bytes\n", events, sizes.file);
+    tell_events(&sizes, events);
+    tell_tables(&sizes);
+    vs_reader_close(reader);
+}
+
+static int rewrite(char **arguments)
 {
     static struct replay replay;
     static struct sizes sizes;
-    struct vs_error why;
-    if (count != 5)
-        return 2;
+    replay.reader = open_trace(arguments[1]);
     replay.rate = strtoull(arguments[2], NULL, 10);
     replay.stretched = strcmp(arguments[3], "stretched") == 0;
     if (replay.rate == 0)
         return 2;
-    if (vs_reader_open(arguments[1], &replay.reader, &why) != 0) {
-        fprintf(stderr, "trace_size: %s\n", why.text);
-        return 1;
-    }
     int fd = open(arguments[4], O_RDWR | O_CREAT | O_TRUNC, 0600);
     check(arguments[4], fd < 0 ? -errno : 0);
     write_stream(&replay, fd);
     close(fd);
     take_apart(arguments[4], &sizes);
-    tell(&sizes, replay.written, replay.writer_cpu_ns);
+    printf("events %" PRIu64 ", chunks of events %" PRIu64 ", file %" PRIu64
+           " bytes, writer %.0f ns an event\n",
+           replay.written, sizes.event_chunks, sizes.file,
+           (double)replay.writer_cpu_ns / (double)replay.written);
+    tell_events(&sizes, replay.written);
+    tell_tables(&sizes);
     vs_reader_close(replay.reader);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    if (count == 5)
+        return rewrite(arguments);
+    if (count != 2)
+        return 2;
+    tell_as_it_is(arguments[1]);
     return 0;
 }

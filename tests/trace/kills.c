@@ -254,7 +254,8 @@ static void try_torn(const struct image *before, size_t step, size_t bytes, bool
                      const struct promise *promised, struct tally *tally)
 {
     struct image torn = {malloc(before->bytes + 1), before->bytes, before->bytes};
-    memcpy(torn.data, before->data, before->bytes);
+    if (before->bytes > 0)
+        memcpy(torn.data, before->data, before->bytes);
     apply(&torn, &record.steps[step], bytes);
     tally->torn++;
     tally->wrong += !holds(&torn, promised, step, bytes, whole);
