@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("VS_TEST_BUILD", os.path.join(ROOT, "build", "release"))
@@ -249,3 +250,34 @@ def collectors_of(folder):
 def say(text):
     print(text, flush=True)
     sys.stdout.flush()
+
+
+def run_one(name, test):
+    room = Lab()
+    try:
+        test(room)
+    except Skip as why:
+        say(f"{name}: skipped: {why}")
+        return SKIPPED
+    except Failed as why:
+        say(f"{name}: FAILED: {why}")
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    finally:
+        room.close()
+    say(f"{name}: ok")
+    return 0
+
+
+def run_named(tests, arguments):
+    """Runs tests (name → function) by name, or lists them; the exit status."""
+    if arguments == ["--list"]:
+        say("\n".join(tests))
+        return 0
+    if not arguments or any(name not in tests for name in arguments):
+        print("usage: run.py [--list] NAME…", file=sys.stderr)
+        return 2
+    results = [run_one(name, tests[name]) for name in arguments]
+    return 1 if 1 in results else SKIPPED if SKIPPED in results else 0

@@ -65,13 +65,7 @@ CUresult CUDAAPI cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const 
     if (!pKernel || !name || !*name)
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    struct sim_module *found = library_of(library);
-    if (!found)
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    struct sim_function *kernel = sim_module_function(found, name);
-    if (kernel)
-        *pKernel = (CUkernel)kernel;
-    return sim_leave(kernel ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    return sim_module_give_function(library_of(library), name, (void **)pKernel);
 }
 
 #if CUDA_VERSION >= 12040
@@ -81,10 +75,7 @@ CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
     if (!count)
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    const struct sim_module *found = library_of(lib);
-    if (found)
-        *count = (unsigned)found->function_count;
-    return sim_leave(found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+    return sim_module_give_count(library_of(lib), count);
 }
 
 CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels,
@@ -94,11 +85,7 @@ CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKe
     if (!kernels && numKernels)
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    const struct sim_module *found = library_of(lib);
-    if (!found)
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    sim_module_list_functions(found, (void **)kernels, numKernels);
-    return sim_leave(CUDA_SUCCESS);
+    return sim_module_give_functions(library_of(lib), (void **)kernels, numKernels);
 }
 #endif
 

@@ -82,16 +82,6 @@ void sim_modules_of_context_end(const struct sim_context *context)
     }
 }
 
-void sim_module_list_functions(const struct sim_module *module, void **out, unsigned room)
-{
-    unsigned i = 0;
-    for (struct sim_function *function = module->functions; function && i < room;
-         function = function->next)
-        out[i++] = function;
-    for (; i < room; i++)
-        out[i] = NULL;
-}
-
 struct sim_function *sim_module_function(struct sim_module *module, const char *name)
 {
     for (struct sim_function *known = module->functions; known; known = known->next)
@@ -116,6 +106,36 @@ struct sim_function *sim_module_function(struct sim_module *module, const char *
     module->functions = function;
     module->function_count++;
     return function;
+}
+
+CUresult sim_module_give_function(struct sim_module *module, const char *name, void **out)
+{
+    if (!module)
+        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
+    struct sim_function *function = sim_module_function(module, name);
+    if (function)
+        *out = function;
+    return sim_leave(function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CUresult sim_module_give_count(const struct sim_module *module, unsigned *count)
+{
+    if (module)
+        *count = (unsigned)module->function_count;
+    return sim_leave(module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+}
+
+CUresult sim_module_give_functions(const struct sim_module *module, void **out, unsigned room)
+{
+    if (!module)
+        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
+    unsigned i = 0;
+    for (struct sim_function *function = module->functions; function && i < room;
+         function = function->next)
+        out[i++] = function;
+    for (; i < room; i++)
+        out[i] = NULL;
+    return sim_leave(CUDA_SUCCESS);
 }
 
 struct sim_function *sim_function_of(const void *handle)
@@ -229,13 +249,7 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const cha
     if (!hfunc || !name || !*name)
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    struct sim_module *module = module_of(hmod);
-    if (!module)
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    struct sim_function *function = sim_module_function(module, name);
-    if (function)
-        *hfunc = (CUfunction)function;
-    return sim_leave(function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    return sim_module_give_function(module_of(hmod), name, (void **)hfunc);
 }
 
 #if CUDA_VERSION >= 12040
@@ -245,10 +259,7 @@ CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
     if (!count)
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    const struct sim_module *module = module_of(mod);
-    if (module)
-        *count = (unsigned)module->function_count;
-    return sim_leave(module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+    return sim_module_give_count(module_of(mod), count);
 }
 
 CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions,
@@ -258,11 +269,7 @@ CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int 
     if (!functions && numFunctions)
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    const struct sim_module *module = module_of(mod);
-    if (!module)
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    sim_module_list_functions(module, (void **)functions, numFunctions);
-    return sim_leave(CUDA_SUCCESS);
+    return sim_module_give_functions(module_of(mod), (void **)functions, numFunctions);
 }
 #endif
 

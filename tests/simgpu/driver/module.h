@@ -32,8 +32,12 @@ void sim_module_delete(struct sim_module *module);
 /* Any name is taken for a function's: images are not read. NULL without memory. */
 struct sim_function *sim_module_function(struct sim_module *module, const char *name);
 
-/* Names MODULE's functions in OUT, at most ROOM of them; what is left of OUT becomes NULL. */
-void sim_module_list_functions(const struct sim_module *module, void **out, unsigned room);
+/* The ends of calls on modules and libraries alike: MODULE NULL is a wrong handle. They leave the
+ * lock that the caller has taken. */
+CUresult sim_module_give_function(struct sim_module *module, const char *name, void **out);
+CUresult sim_module_give_count(const struct sim_module *module, unsigned *count);
+/* At most ROOM functions; what is left of OUT becomes NULL. */
+CUresult sim_module_give_functions(const struct sim_module *module, void **out, unsigned room);
 
 /* Lets CONTEXT's device pay for a library that no context has used so far. */
 CUresult sim_module_bind(struct sim_module *module, struct sim_context *context);
