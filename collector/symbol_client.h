@@ -48,9 +48,9 @@ typedef void symbol_client_answer(void *context, uint64_t address, enum symbol_s
 
 /*
  * Asks about up to SYMBOL_ADDRESSES_MAX addresses of one module; `answer` is called
- * for each, in their order. Returns 0, or when there is no symbolizer (any more)
- * and the rest was not answered: -ENOENT (not installed), -ELIBACC (it does not
- * start), -ECONNABORTED (it failed too often), -ECANCELED, or the system's error.
+ * for each, in their order: sorted ones come soonest. Returns 0, or when there is no symbolizer
+ * (any more) and the rest was not answered: -ENOENT (not installed), -ELIBACC (it does not start),
+ * -ECONNABORTED (it failed too often), -ECANCELED, or the system's error.
  */
 int symbol_client_ask(struct symbol_client *client, struct symbol_module *module,
                       const uint64_t *addresses, uint32_t count, symbol_client_answer *answer,

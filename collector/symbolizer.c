@@ -139,6 +139,12 @@ static struct asked_module *next_module(struct symbolizer *symbolizer)
     return NULL;
 }
 
+static int by_value(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
 static uint32_t take_pending(struct asked_module *module, uint64_t *addresses)
 {
     size_t count =
@@ -172,6 +178,7 @@ static void *symbolizer_main(void *argument)
     while (error == 0 && (request.module = wait_for_work(symbolizer)) != NULL) {
         uint32_t count = take_pending(request.module, addresses);
         pthread_mutex_unlock(&symbolizer->lock);
+        qsort(addresses, count, sizeof *addresses, by_value);
         error = symbol_client_ask(&symbolizer->client, &request.module->ask, addresses, count,
                                   take_answer, &request);
         pthread_mutex_lock(&symbolizer->lock);

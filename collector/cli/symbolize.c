@@ -245,6 +245,12 @@ static void take_answer(void *context, uint64_t address, enum symbol_status stat
     vs_append_symbol(symbolize->appender, &symbol); /* closing tells of an error */
 }
 
+static int by_value(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
 static int name_all(struct symbolize *symbolize)
 {
     int error = 0;
@@ -254,6 +260,8 @@ static int name_all(struct symbolize *symbolize)
     for (size_t i = 0; i < symbolize->module_count && error == 0; i++) {
         struct module_work *work = &symbolize->modules[i];
         symbolize->at_work = work;
+        if (work->count > 0)
+            qsort(work->addresses, work->count, sizeof *work->addresses, by_value);
         for (size_t at = 0; at < work->count && error == 0; at += SYMBOL_ADDRESSES_MAX) {
             size_t some =
                 work->count - at < SYMBOL_ADDRESSES_MAX ? work->count - at : SYMBOL_ADDRESSES_MAX;

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INLINE_DEPTH_MAX 128U /* nesting of blocks and inlined calls that is followed */
-#define SCOPE_DEPTH_MAX 64U   /* nesting of namespaces and classes that is followed */
+#define INLINE_DEPTH_MAX 128U  /* nesting of blocks and inlined calls that is followed */
+#define SCOPE_DEPTH_MAX 64U    /* nesting of namespaces and classes that is followed */
+#define FAULT_BYTES 65536U     /* at most, that one look into a mapped file makes resident */
+#define WALK_BYTES (32U << 20) /* of the file, before the pages of a walk are let go */
 
 struct function {
     uint64_t start, end;
@@ -36,6 +38,8 @@ struct dwarf_info {
     size_t unit_count, unit_capacity;
     struct unit_range *ranges;
     size_t range_count, range_capacity;
+    uint64_t walked; /* bytes of the file, since its pages were let go */
+    Dwarf_Off walked_to;
 };
 
 /* Room for one more element: the array, grown if need be; NULL without memory (it stays as it is).
@@ -49,6 +53,19 @@ static void *with_room(void *array, size_t count, size_t *capacity, size_t eleme
     if (grown != NULL)
         *capacity = wanted;
     return grown;
+}
+
+/* A walk has come to a place. */
+static void step(struct dwarf_info *info, Dwarf_Die *die)
+{
+    Dwarf_Off place = dwarf_dieoffset(die);
+    uint64_t bytes = place > info->walked_to ? place - info->walked_to : FAULT_BYTES;
+    info->walked_to = place;
+    info->walked += bytes < FAULT_BYTES ? bytes : FAULT_BYTES;
+    if (info->walked < WALK_BYTES)
+        return;
+    info->walked = 0;
+    elf_file_drop_pages(info->file);
 }
 
 /* ---- units -------------------------------------------------------------------------- */
@@ -96,6 +113,7 @@ static void index_units(struct dwarf_info *info)
         info->units[info->unit_count++] =
             (struct unit){.lines = unit, .scopes = is_split ? split : unit};
         add_unit_ranges(info, info->unit_count - 1);
+        step(info, &unit);
     }
     if (info->range_count > 0)
         qsort(info->ranges, info->range_count, sizeof *info->ranges, by_start);
@@ -159,7 +177,7 @@ static bool holds_functions(int tag)
            tag == DW_TAG_union_type || tag == DW_TAG_module || tag == DW_TAG_enumeration_type;
 }
 
-static void index_functions(const struct dwarf_info *info, struct unit *unit, Dwarf_Die *parent,
+static void index_functions(struct dwarf_info *info, struct unit *unit, Dwarf_Die *parent,
                             unsigned depth)
 {
     Dwarf_Die die;
@@ -167,6 +185,7 @@ static void index_functions(const struct dwarf_info *info, struct unit *unit, Dw
         return;
     do {
         int tag = dwarf_tag(&die);
+        step(info, &die);
         if (tag == DW_TAG_subprogram)
             add_function(info, unit, &die);
         else if (holds_functions(tag))
@@ -175,7 +194,7 @@ static void index_functions(const struct dwarf_info *info, struct unit *unit, Dw
 }
 
 /* The smallest function of the unit that holds the address. */
-static bool find_function(const struct dwarf_info *info, struct unit *unit, uint64_t address,
+static bool find_function(struct dwarf_info *info, struct unit *unit, uint64_t address,
                           Dwarf_Die *out)
 {
     const struct function *found = NULL;
@@ -279,7 +298,7 @@ static size_t fill_frames(Dwarf_Die *chain, size_t count, struct dwarf_frame *fr
     return filled;
 }
 
-static size_t find_in_unit(const struct dwarf_info *info, struct unit *unit, uint64_t address,
+static size_t find_in_unit(struct dwarf_info *info, struct unit *unit, uint64_t address,
                            struct dwarf_frame *frames, size_t max)
 {
     Dwarf_Die function, chain[INLINE_DEPTH_MAX + 1];

@@ -5,8 +5,11 @@
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +42,39 @@ static int take_elf(struct elf_file *file, int fd, Elf *elf)
     return 0;
 }
 
+/* True when /proc/self/maps says that a mapping of this very file begins at `start`. */
+static bool is_mapping(const void *start, ino_t inode)
+{
+    char line[512];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL) {
+        uintptr_t at;
+        uint64_t number;
+        found = sscanf(line, "%" SCNxPTR "-%*x %*s %*x %*x:%*x %" SCNu64, &at, &number) == 2 &&
+                at == (uintptr_t)start && number == inode;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    return found;
+}
+
+static void note_mapping(struct elf_file *file, ino_t inode)
+{
+    size_t bytes = 0;
+    char *start = elf_rawfile(file->elf, &bytes);
+    if (start == NULL || !is_mapping(start, inode))
+        return;
+    file->mapped = start;
+    file->mapped_bytes = bytes;
+}
+
+void elf_file_drop_pages(const struct elf_file *file)
+{
+    if (file->mapped != NULL)
+        madvise(file->mapped, file->mapped_bytes, MADV_DONTNEED);
+}
+
 int elf_file_open_packed(struct elf_file *file, int fd)
 {
     elf_version(EV_CURRENT);
@@ -59,7 +95,10 @@ int elf_file_open(struct elf_file *file, const char *path)
     }
     elf_version(EV_CURRENT);
     /* Mapped for reading only: the pages stay the page cache's, however large the file is. */
-    return take_elf(file, fd, elf_begin(fd, ELF_C_READ_MMAP, NULL));
+    int error = take_elf(file, fd, elf_begin(fd, ELF_C_READ_MMAP, NULL));
+    if (error == 0)
+        note_mapping(file, status.st_ino);
+    return error;
 }
 
 void elf_file_close(struct elf_file *file)

@@ -34,6 +34,8 @@ struct elf_symbols {
 struct elf_file {
     int fd;
     Elf *elf;
+    void *mapped; /* the whole file, where it is a mapping of it; NULL: libelf has read it */
+    size_t mapped_bytes;
     struct elf_range code[ELF_CODE_RANGES_MAX];
     size_t code_count;
     bool indexed;
@@ -50,6 +52,12 @@ void elf_file_close(struct elf_file *file);
 bool elf_file_build_id(const struct elf_file *file, const void **id, size_t *bytes);
 
 bool elf_file_is_code(const struct elf_file *file, uint64_t address);
+
+/*
+ * Lets go of the file's pages that were touched: they come back from the page
+ * cache when they are needed. So that a walk through a large file stays small.
+ */
+void elf_file_drop_pages(const struct elf_file *file);
 
 /* A section's bytes, or NULL. */
 Elf_Data *elf_file_section(const struct elf_file *file, const char *name);

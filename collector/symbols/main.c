@@ -8,6 +8,7 @@
  * --background: lowest priority, small memory, dies with who started it.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,10 +23,15 @@
 #include "demangle.h"
 #include "symbols.h"
 
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* of every architecture */
+#endif
+
 #define CHANNEL STDIN_FILENO
-#define BACKGROUND_DATA_BYTES (192UL << 20) /* heap and the demangler's stack, not the files */
+#define BACKGROUND_DATA_BYTES (DEMANGLE_STACK_BYTES + (144UL << 20))
 #define DATA_BYTES (2UL << 30)
-#define SHRINK_ABOVE_BYTES (48UL << 20)
+#define CLOSE_ABOVE_BYTES (64UL << 20)
+#define DROP_ABOVE_BYTES (48UL << 20)
 #define LEAST_PRIORITY 19
 
 struct work {
@@ -77,17 +83,29 @@ static void settle(bool background)
     setpriority(PRIO_PROCESS, 0, LEAST_PRIORITY);
 }
 
-/* Bytes of our own, the files' pages not counted. */
-static unsigned long own_bytes(void)
+/* Resident bytes: our own, and of the files that are mapped. */
+static void read_memory(unsigned long *own, unsigned long *files)
 {
-    unsigned long resident = 0, shared = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%*u %lu %lu", &resident, &shared) != 2 || resident < shared)
+    unsigned long resident = 0, shared = 0, page = (unsigned long)sysconf(_SC_PAGESIZE);
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file != NULL && fscanf(file, "%*u %lu %lu", &resident, &shared) != 2)
         resident = shared = 0;
-    fclose(file);
-    return (resident - shared) * (unsigned long)sysconf(_SC_PAGESIZE);
+    if (file != NULL)
+        fclose(file);
+    *files = shared * page;
+    *own = resident > shared ? (resident - shared) * page : 0;
+}
+
+static void stay_small(void)
+{
+    unsigned long own, files;
+    read_memory(&own, &files);
+    if (own > CLOSE_ABOVE_BYTES) {
+        symbols_close_all(work.symbols);
+        malloc_trim(0);
+    }
+    if (files > DROP_ABOVE_BYTES)
+        symbols_drop_pages(work.symbols);
 }
 
 /* ---- answering --------------------------------------------------------------------------- */
@@ -140,9 +158,8 @@ static bool answer_request(size_t bytes)
             symbols_find(work.symbols, &name, head.plain != 0, address, work.frames, &count);
         if (send_answer(address, status, count) != 0)
             return false;
+        stay_small();
     }
-    if (own_bytes() > SHRINK_ABOVE_BYTES)
-        symbols_shrink(work.symbols);
     return true;
 }
 

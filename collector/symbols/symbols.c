@@ -41,18 +41,21 @@ static void close_module(struct open_module *module)
     module->path = NULL;
 }
 
-void symbols_free(struct symbols *symbols)
+void symbols_close_all(struct symbols *symbols)
 {
     for (size_t i = 0; i < OPEN_MODULES; i++)
         close_module(&symbols->modules[i]);
-    free(symbols);
 }
 
-void symbols_shrink(struct symbols *symbols)
+void symbols_drop_pages(const struct symbols *symbols)
 {
-    for (size_t i = 0; i < OPEN_MODULES; i++)
-        if (symbols->modules[i].used != symbols->questions)
-            close_module(&symbols->modules[i]);
+    for (size_t i = 0; i < OPEN_MODULES; i++) {
+        const struct open_module *module = &symbols->modules[i];
+        if (module->path == NULL)
+            continue;
+        elf_file_drop_pages(&module->files.object);
+        elf_file_drop_pages(&module->files.debug);
+    }
 }
 
 static bool is_module(const struct open_module *module, const struct module_name *name, bool plain)

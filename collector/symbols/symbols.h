@@ -23,13 +23,15 @@ struct symbols;
 
 /* `folders` as in module_files_open; it must outlive the result. NULL without memory. */
 struct symbols *symbols_new(const char *const *folders);
-void symbols_free(struct symbols *symbols);
 
 /* Frames at an address, the innermost first: at most SYMBOL_FRAMES_MAX. Other than FOUND: none. */
 enum symbol_status symbols_find(struct symbols *symbols, const struct module_name *name, bool plain,
                                 uint64_t address, struct symbol_text *frames, uint32_t *count);
 
-/* Closes all modules but the one asked for last. */
-void symbols_shrink(struct symbols *symbols);
+/* Gives back all that was unpacked: modules are opened again when they are needed. */
+void symbols_close_all(struct symbols *symbols);
+
+/* Lets go of the pages of all open files. */
+void symbols_drop_pages(const struct symbols *symbols);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of addresses of one file, through the symbolizer as the product asks it:
- * symbols-ask SYMBOLIZER FILE [--build-id HEX] [--patience MS] [--folder DIR …] < addresses
+ * symbols-ask SYMBOLIZER FILE [--build-id HEX] [--patience MS] [--folder DIR …]
+ * [--background 1] < addresses
  * Prints per address "ADDRESS STATUS", then per frame a line "\tFUNCTION\tFILE\tLINE".
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "symbol_client.h"
 
@@ -45,6 +47,8 @@ int main(int argc, char **argv)
             read_build_id(&module, argv[i + 1]);
         else if (strcmp(argv[i], "--patience") == 0)
             client.patience_ms = (unsigned)atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--background") == 0)
+            client.background = argv[i + 1][0] == '1';
         else if (strcmp(argv[i], "--folder") == 0 && folder_count < 15)
             folders[folder_count++] = argv[i + 1];
         else
@@ -64,5 +68,8 @@ int main(int argc, char **argv)
         printf("error %s\n", symbol_client_error(error));
     printf("failures %u\n", module.failures);
     symbol_client_close(&client);
+    struct rusage children;
+    getrusage(RUSAGE_CHILDREN, &children);
+    printf("peak_kib %ld\n", children.ru_maxrss);
     return error != 0;
 }

@@ -68,7 +68,7 @@ class Answers:
     """What symbols-ask printed: address → (status, [(function, file, line), …])."""
 
     def __init__(self, text):
-        self.by_address, self.failures, self.error = {}, 0, None
+        self.by_address, self.failures, self.error, self.peak_kib = {}, 0, None, 0
         frames = []
         for line in text.splitlines():
             if line.startswith("\t"):
@@ -76,6 +76,8 @@ class Answers:
                 frames.append((function, file, int(number)))
             elif line.startswith("failures "):
                 self.failures = int(line.split()[1])
+            elif line.startswith("peak_kib "):
+                self.peak_kib = int(line.split()[1])
             elif line.startswith("error "):
                 self.error = line[6:]
             else:
@@ -87,7 +89,8 @@ class Answers:
         return {status for status, _ in self.by_address.values()}
 
 
-def ask(path, addresses, *folders, identity=None, program=SYMBOLIZER, patience=None, timeout=300):
+def ask(path, addresses, *folders, identity=None, program=SYMBOLIZER, patience=None,
+        background=False, timeout=300):
     """Asks about addresses of a file; `identity`: the build id it is known by."""
     command = [ASK, program, path]
     identity = build_id(path) if identity is None else identity
@@ -95,6 +98,8 @@ def ask(path, addresses, *folders, identity=None, program=SYMBOLIZER, patience=N
         command += ["--build-id", identity]
     if patience:
         command += ["--patience", str(patience)]
+    if background:
+        command += ["--background", "1"]
     for folder in folders:
         command += ["--folder", folder]
     done = subprocess.run(command, input="\n".join(f"{a:x}" for a in addresses), text=True,

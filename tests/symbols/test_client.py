@@ -12,7 +12,7 @@ import time
 
 from lab import check, equal, say
 from symbol_lab import (FAILED, FOUND, HERE, NO_FILE, OTHER_BUILD, SKIPPED, UNREADABLE, Folder,
-                        ask, build_id, functions)
+                        ask, build_id, functions, run)
 
 
 def fake(folder, mode, name="fake"):
@@ -137,3 +137,45 @@ def test_damage():
                 f"symbolizer failed {crashes} times, the slowest took {slowest:.1f} s")
             check(slowest < 30, "too slow")
             check(harmed > 50, "the damage does not reach what is read")
+
+
+PARTS, PART_FUNCTIONS, MOST_MIB = 60, 1200, 96
+
+
+def large_program(folder):
+    """A program with about 50 MB of debug information, in many units."""
+    with open(folder.file("part.c"), "w", encoding="ascii") as file:
+        file.write("#include <stdlib.h>\n")
+        for i in range(PART_FUNCTIONS):
+            members = " ".join(f"long m{i}_{j};" for j in range(40))
+            file.write(f"struct s{i} {{ {members} }};\n"
+                       f"long f{i}(struct s{i} *p)\n{{\n    if (p->m{i}_3 == {i})\n        abort();\n"
+                       f"    return p->m{i}_7 * {i + 3};\n}}\n")
+    run("gcc", "-O1", "-g", "-c", folder.file("part.c"), "-o", folder.file("part.o"))
+    with open(folder.file("main.c"), "w", encoding="ascii") as file:
+        file.write("#include <stdlib.h>\nint main(void)\n{\n    return 0;\n}\n")
+        file.writelines(f"void p{n}_abort(void)\n{{\n    abort();\n}}\n" for n in range(PARTS))
+    parts = []
+    for n in range(PARTS):
+        parts.append(folder.file(f"part{n}.o"))
+        run("objcopy", f"--prefix-symbols=p{n}_", folder.file("part.o"), parts[-1])
+    run("gcc", folder.file("main.c"), *parts, "-o", folder.file("large"))
+    return folder.file("large")
+
+
+def test_memory():
+    """A program with much debug information is named in little memory."""
+    with Folder() as folder:
+        path = large_program(folder)
+        own = sorted(row for row in functions(path) if row[2].startswith("p") and "_f" in row[2])
+        equal("functions", len(own), PARTS * PART_FUNCTIONS)
+        chosen = own[::len(own) // 1000]
+        answers = ask(path, [start for start, _, _ in chosen], background=True)
+        equal("failures", answers.failures, 0)
+        for start, _, name in chosen:
+            frame = answers.by_address[start][1][-1]
+            equal(f"{start:x}", (frame[0], os.path.basename(frame[1])),
+                  (name.split("_")[1], "part.c"))
+        peak = answers.peak_kib // 1024
+        check(peak < MOST_MIB, f"{peak} MiB")
+        say(f"{os.path.getsize(path) >> 20} MiB of program, {len(chosen)} names, {peak} MiB")
