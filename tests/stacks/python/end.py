@@ -43,11 +43,11 @@ def work():
 
 atexit.register(last)
 lab.open_lab(loops=False)
-for i in range(5000):
+unguarded = os.environ.get("FRAMES_BREAK") == "end"
+for i in range(0 if unguarded else 5000):
     if lab.free.frames_is_watched():
         break
     time.sleep(0.001)
-unguarded = os.environ.get("FRAMES_BREAK") == "end"
 if not unguarded and not lab.free.frames_is_watched():
     sys.exit("nobody will tell of the end")
 if unguarded:
