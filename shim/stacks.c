@@ -49,91 +49,77 @@ static bool wanted(void)
 /* ---- hash ------------------------------------------------------------------- */
 
 /*
- * NH (UMAC, RFC 4418): the sum of (a + k)(b + l) over pairs of words, with keys
- * by place. Two inputs collide with probability 2^-64; a second sum under keys
- * shifted by one pair is as good as independent, which makes 2^-128. No product
- * waits for another one. The keys are the same in every process: nobody chooses
- * stacks against them.
+ * NH (UMAC, RFC 4418) over words of 64 bits: the sum of (a + k)(b + l) over pairs
+ * of words, with keys by place, all 128 bits of it kept. No product waits for
+ * another one. The keys are the same in every process: nobody chooses stacks
+ * against them. What their form sees to: neither factor of a pair with an address
+ * can be 0 (which would hide the other), nor can the two differ by as little as
+ * addresses do (which would hide that they changed in opposite directions).
  */
-#define PAIRS_MAX STACKS_DEPTH_MAX
-#define KEYS (2 * (PAIRS_MAX + 1))
+#define KEYS (2 * STACKS_DEPTH_MAX + 2) /* the last pair is for what is neither kind's */
 
 __extension__ typedef unsigned __int128 wide;
 
 static uint64_t keys[KEYS];
 
-struct sums {
-    wide key;
-    wide check;
-};
-
 /* splitmix64 */
+static uint64_t scramble(uint64_t bits)
+{
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+    return bits ^ (bits >> 31);
+}
+
 static void make_keys(void)
 {
     uint64_t state = 0;
     for (unsigned i = 0; i < KEYS; i++) {
-        uint64_t bits = (state += 0x9e3779b97f4a7c15ULL);
-        bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
-        bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
-        keys[i] = bits ^ (bits >> 31);
+        uint64_t high = i % 2 == 0 ? 1ULL << 62 : 1ULL << 61;
+        keys[i] = (scramble(state += 0x9e3779b97f4a7c15ULL) >> 4) | high;
     }
 }
 
-static inline void add_pair(struct sums *sums, const uint64_t *key, uint64_t a, uint64_t b)
+static inline wide pair(const uint64_t *key, uint64_t a, uint64_t b)
 {
-    sums->key += (wide)(a + key[0]) * (b + key[1]);
-    sums->check += (wide)(a + key[2]) * (b + key[3]);
+    return (wide)(a + key[0]) * (b + key[1]);
 }
 
-static inline struct sums sum_native(const uint64_t *words, unsigned count)
+static inline wide sum_native(const uint64_t *words, unsigned count)
 {
-    struct sums sums = {0, 0};
+    wide sum = 0;
     unsigned i = 0;
     for (; i + 2 <= count; i += 2) {
-        add_pair(&sums, &keys[i], words[i], words[i + 1]);
+        sum += pair(&keys[i], words[i], words[i + 1]);
     }
-    if (i < count) {
-        add_pair(&sums, &keys[i], words[i], 0);
-    }
-    return sums;
+    return i < count ? sum + pair(&keys[i], words[i], 0) : sum;
 }
 
-static inline struct sums sum_python(const struct python_frame *frames, unsigned count)
+static inline wide sum_python(const struct python_frame *frames, unsigned count)
 {
-    struct sums sums = {0, 0};
+    wide sum = 0;
     for (unsigned i = 0; i < count; i++) {
         uint64_t place; /* version and offset side by side, in one load */
         memcpy(&place, &frames[i].version, sizeof(place));
-        add_pair(&sums, &keys[(size_t)2 * i], frames[i].code + ((uint64_t)frames[i].entry << 63),
-                 place);
+        sum +=
+            pair(&keys[(size_t)2 * i], frames[i].code + ((uint64_t)frames[i].entry << 63), place);
     }
-    return sums;
-}
-
-static inline uint64_t fold(wide product)
-{
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-/* All of a sum, both its halves, and what else makes up the stack. */
-static inline uint64_t finish(wide native, wide python, uint64_t shape, uint64_t where)
-{
-    uint64_t bits = fold((wide)((uint64_t)native ^ keys[0]) * ((uint64_t)(native >> 64) ^ keys[1]));
-    bits = fold((wide)(bits ^ (uint64_t)python) * ((uint64_t)(python >> 64) ^ keys[2]));
-    bits = fold((wide)(bits ^ shape) * (where ^ keys[3]));
-    return bits != 0 ? bits : 1;
+    return sum;
 }
 
 /* How many words of each kind is part of it, so that no two stacks read alike. */
 static inline struct stack_key key_of(const struct capture *capture)
 {
-    struct sums native = sum_native(capture->native, capture->native_count);
-    struct sums python = sum_python(capture->python, capture->python_count);
     uint64_t shape = (uint64_t)capture->native_count | (uint64_t)capture->python_count << 16 |
                      (uint64_t)capture->native_note << 32 | (uint64_t)capture->python_note << 48;
     uint64_t where = (uint64_t)shim_generation() << 32 | capture->generation;
-    return (struct stack_key){finish(native.key, python.key, shape, where),
-                              finish(native.check, python.check, ~shape, where)};
+    /* An odd factor keeps all bits, and apart what has the same keys. */
+    wide odd = (wide)0x9e3779b97f4a7c15ULL << 64 | 0xf39cc0605cedc835ULL;
+    wide sum = sum_native(capture->native, capture->native_count) +
+               sum_python(capture->python, capture->python_count) * odd +
+               pair(&keys[KEYS - 2], shape, where);
+    uint64_t key = scramble((uint64_t)sum);
+    uint64_t check = (uint64_t)(sum >> 64);
+    return (struct stack_key){key != 0 ? key : 1, check != 0 ? check : 1};
 }
 
 /* ---- walking ------------------------------------------------------------------ */

@@ -15,7 +15,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-EVENTS, ROUNDS = 20000, 15
+EVENTS, ROUNDS = 5000, 60  # short rounds are seldom interrupted
 TURNS = 3
 
 
@@ -124,8 +124,8 @@ def torch(table, build, interpreter, folder):
                   spread, f'`_record_memory_history(stacks="{stacks}")` adds {min(theirs):.0f} '
                   f"({min(theirs):.0f} – {max(theirs):.0f}); the event alone: {alone:.0f}",
                   f"≤ 1/{part} of that", min(ours) <= min(theirs) / part)
-    before = min(turn["step_median"] for turn in plain)
-    percent = [100 * (turn["step_median"] / before - 1) for turn in traced]
+    before = min(turn["step"] for turn in plain)
+    percent = [100 * (turn["step"] / before - 1) for turn in traced]
     table.add("training step of a small transformer: % slower", f"{min(percent):.1f}",
               f"{min(percent):.1f} – {max(percent):.1f}",
               f"the step alone: {1000 * before:.2f} ms (its kernels take no time here)", "≤ 3",
