@@ -39,21 +39,25 @@ static long frames_of(void *self, uint32_t stack, const struct vs_frame **out)
     return vs_frames_of(self, stack, out);
 }
 
-/* Finds out which sites are one place, and prints. */
-static int show_summary(const char *path, const struct vs_summary *summary,
+/* Finds out which sites are one place and what grows, and prints. */
+static int show_summary(const char *path, struct vs_summary *summary,
                         const struct report_options *options, const struct report_others *others)
 {
     struct vs_frames *frames = NULL;
     struct vs_places places = {0};
+    struct vs_grown_list grown = {0};
     int status = CMD_FAILED;
     int result = vs_frames_new(summary->reader, &frames);
     struct vs_stack_source source = {frames, frames_of};
     if (result == 0)
         result = vs_places_create(summary->state, &summary->sites, &source, options->by, &places);
     if (result == 0)
-        status = print(&(struct report){summary, &places, options, others});
+        result = vs_growth_find(&summary->growth, &places, &grown);
+    if (result == 0)
+        status = print(&(struct report){summary, &places, options, others, &grown});
     else
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
+    vs_grown_release(&grown);
     vs_places_release(&places);
     vs_frames_free(frames);
     return status;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "replay/growth.h"
 #include "replay/places.h"
 #include "replay/summary.h"
 
@@ -38,6 +39,7 @@ struct report {
     const struct vs_places *places;
     const struct report_options *options;
     const struct report_others *others; /* may be NULL */
+    const struct vs_grown_list *grown;
 };
 
 void report_print(FILE *out, const struct report *report);

@@ -162,16 +162,26 @@ enum vs_object_kind {
     VS_OBJECT_KINDS
 };
 enum { VS_OBJECTS_REMOVED = 1024 };
+struct vs_object {
+    uint64_t context; /* that it ends with, 0 none */
+    uint32_t site;
+};
+VS_MAP_DEFINE(vs_live_objects, struct vs_object);
+/* Told of each object that was made (+1) or is gone (-1). */
+typedef void vs_object_watch(void *self, enum vs_object_kind kind, uint32_t site, int32_t count);
 struct vs_objects {
     /* The last ones destroyed: an UNDO brings back what its event removed. */
     struct {
-        uint64_t key, context;
+        uint64_t key;
+        struct vs_object object;
         uint64_t sequence; /* of that event; 0: none */
         uint8_t kind;
     } removed[VS_OBJECTS_REMOVED];
     size_t next_removed;
+    vs_object_watch *watch; /* may be NULL */
+    void *watch_self;
     struct {
-        struct vs_sizes live; /* the context they end with, 0 none */
+        struct vs_live_objects live;
         uint64_t created, destroyed;
         uint32_t site; /* of the last one made */
     } kinds[VS_OBJECT_KINDS];

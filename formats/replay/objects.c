@@ -107,42 +107,51 @@ static uint64_t ends_with(const struct vs_state *state, const struct change *cha
     return belongs && !library ? event->context : 0;
 }
 
+static void tell(const struct vs_objects *objects, enum vs_object_kind kind, uint32_t site,
+                 int32_t count)
+{
+    if (objects->watch != NULL)
+        objects->watch(objects->watch_self, kind, site, count);
+}
+
 static void create(struct vs_objects *objects, const struct change *change,
                    const struct vs_event *event)
 {
-    struct vs_sizes *live = &objects->kinds[change->kind].live;
-    if (vs_sizes_get(live, change->key) != NULL)
+    struct vs_live_objects *live = &objects->kinds[change->kind].live;
+    if (vs_live_objects_get(live, change->key) != NULL)
         return; /* the same one again: a handle exported twice, a context retained */
-    uint64_t *context = vs_sizes_put(live, change->key);
-    if (context == NULL)
+    uint32_t site = vs_state_site_of(objects->state, event, event->device, VS_LAYER_DRIVER, false);
+    struct vs_object *object = vs_live_objects_put(live, change->key);
+    if (object == NULL)
         objects->error = -ENOMEM;
     else
-        *context = ends_with(objects->state, change, event);
+        *object = (struct vs_object){ends_with(objects->state, change, event), site};
     objects->kinds[change->kind].created++;
-    objects->kinds[change->kind].site =
-        vs_state_site_of(objects->state, event, event->device, VS_LAYER_DRIVER, false);
+    objects->kinds[change->kind].site = site;
+    tell(objects, change->kind, site, +1);
 }
 
 static void destroy(struct vs_objects *objects, enum vs_object_kind kind, uint64_t key,
                     uint64_t sequence)
 {
-    struct vs_sizes *live = &objects->kinds[kind].live;
-    const uint64_t *context = vs_sizes_get(live, key);
-    if (context == NULL)
+    struct vs_live_objects *live = &objects->kinds[kind].live;
+    const struct vs_object *object = vs_live_objects_get(live, key);
+    if (object == NULL)
         return;
     size_t at = objects->next_removed++ % VS_OBJECTS_REMOVED;
     objects->removed[at].key = key;
-    objects->removed[at].context = *context;
+    objects->removed[at].object = *object;
     objects->removed[at].sequence = sequence;
     objects->removed[at].kind = (uint8_t)kind;
     objects->kinds[kind].destroyed++;
-    vs_sizes_remove(live, key);
+    tell(objects, kind, object->site, -1);
+    vs_live_objects_remove(live, key);
 }
 
 static void destroy_in_context(struct vs_objects *objects, uint64_t context, uint64_t sequence)
 {
     for (unsigned kind = 0; kind < VS_OBJECT_KINDS; kind++) {
-        struct vs_sizes *live = &objects->kinds[kind].live;
+        struct vs_live_objects *live = &objects->kinds[kind].live;
         uint64_t *keys = malloc((live->count + 1) * sizeof(*keys));
         if (keys == NULL) {
             objects->error = -ENOMEM;
@@ -150,9 +159,9 @@ static void destroy_in_context(struct vs_objects *objects, uint64_t context, uin
         }
         size_t count = 0, index = 0;
         uint64_t key;
-        const uint64_t *owner;
-        while ((owner = vs_sizes_next(live, &index, &key)) != NULL)
-            if (*owner == context)
+        const struct vs_object *object;
+        while ((object = vs_live_objects_next(live, &index, &key)) != NULL)
+            if (object->context == context)
                 keys[count++] = key;
         for (size_t i = 0; i < count; i++)
             destroy(objects, (enum vs_object_kind)kind, keys[i], sequence);
@@ -168,12 +177,14 @@ static void bring_back(struct vs_objects *objects, uint64_t sequence)
             continue;
         objects->removed[i].sequence = 0;
         objects->kinds[objects->removed[i].kind].destroyed--;
-        uint64_t *context =
-            vs_sizes_put(&objects->kinds[objects->removed[i].kind].live, objects->removed[i].key);
-        if (context == NULL)
+        struct vs_object *object = vs_live_objects_put(
+            &objects->kinds[objects->removed[i].kind].live, objects->removed[i].key);
+        if (object == NULL)
             objects->error = -ENOMEM;
         else
-            *context = objects->removed[i].context;
+            *object = objects->removed[i].object;
+        tell(objects, (enum vs_object_kind)objects->removed[i].kind,
+             objects->removed[i].object.site, +1);
     }
 }
 
@@ -207,7 +218,7 @@ int vs_objects_start(struct vs_objects *objects, struct vs_state *state)
 void vs_objects_release(struct vs_objects *objects)
 {
     for (size_t i = 0; i < VS_OBJECT_KINDS; i++)
-        vs_sizes_release(&objects->kinds[i].live);
+        vs_live_objects_release(&objects->kinds[i].live);
 }
 
 const char *vs_object_name(enum vs_object_kind kind)

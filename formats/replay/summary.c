@@ -52,6 +52,7 @@ static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void
         vs_objects_start(&summary->objects, state),
         vs_phases_start(&summary->phases, state),
         vs_losses_start(&summary->losses, state),
+        vs_growth_start(&summary->growth, state, &summary->objects),
         vs_invariants_start(&summary->invariants, state),
         vs_timeline_start(&summary->timeline, state, row, row_self),
     };
@@ -157,6 +158,7 @@ static int begin_window(struct vs_summary *summary)
     if (summary->from_ns != 0) {
         vs_state_restart_peaks(summary->state, summary->start_ns + summary->from_ns);
         vs_sites_restart(&summary->sites);
+        vs_growth_restart(&summary->growth);
     }
     return start_counting(summary);
 }
@@ -249,7 +251,8 @@ static int finish(struct vs_summary *summary)
                     summary->slow_calls.error,
                     summary->phases.error,
                     summary->timeline.error,
-                    summary->losses.error};
+                    summary->losses.error,
+                    summary->growth.error};
     return first_error(errors, sizeof(errors) / sizeof(errors[0]));
 }
 
@@ -332,6 +335,7 @@ void vs_summary_free(struct vs_summary *summary)
     vs_phases_release(&summary->phases);
     vs_timeline_release(&summary->timeline);
     vs_losses_release(&summary->losses);
+    vs_growth_release(&summary->growth);
     vs_state_destroy(summary->state);
     json_decref(summary->process);
     json_decref(summary->clock);

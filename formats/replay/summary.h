@@ -9,6 +9,7 @@
 
 #include "analysis.h"
 #include "checks.h"
+#include "growth.h"
 #include "trace.h"
 
 /* A stretch of a run. Times since the trace's beginning; below zero: before its end. */
@@ -32,6 +33,7 @@ struct vs_summary {
     struct vs_phases phases;
     struct vs_timeline timeline;
     struct vs_losses losses;
+    struct vs_growth growth;
     struct vs_invariants invariants;
 
     uint64_t start_ns; /* monotonic time of the trace's beginning */

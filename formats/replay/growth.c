@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows every site's live bytes from below: a stack of levels, each with the
+ * moment since which at least that much has been live. What an allocation adds is
+ * a new level, what a free takes is taken off the newest, whichever block it was:
+ * a queue that gives back its oldest block for every new one stays flat, and one
+ * block that is made anew a little larger each time grows.
+ */
+#include "growth.h"
+
+#include <errno.h>
+
+#include "grow.h"
+
+enum { FOLLOWED = 1, NOT_FOLLOWED = 2, SPARE_LEVELS = 64 };
+
+/* ---- levels --------------------------------------------------------------------------- */
+
+static void trim(struct vs_track *track)
+{
+    while (track->level_count != 0 && track->levels[track->level_count - 1].bytes == 0 &&
+           track->levels[track->level_count - 1].count == 0)
+        track->level_count--;
+}
+
+static void take_bytes(struct vs_track *track)
+{
+    for (uint32_t i = track->level_count; i-- > 0 && track->fall_bytes > 0;) {
+        struct vs_level *level = &track->levels[i];
+        int64_t taken = level->bytes < track->fall_bytes ? level->bytes : track->fall_bytes;
+        level->bytes -= taken;
+        track->fall_bytes -= taken;
+    }
+}
+
+static void take_count(struct vs_track *track)
+{
+    for (uint32_t i = track->level_count; i-- > 0 && track->fall_count > 0;) {
+        struct vs_level *level = &track->levels[i];
+        int32_t taken = level->count < track->fall_count ? level->count : track->fall_count;
+        level->count -= taken;
+        track->fall_count -= taken;
+    }
+}
+
+void vs_track_settle(struct vs_track *track)
+{
+    while (track->level_count != 0 && track->fall_count != 0) {
+        const struct vs_level *top = &track->levels[track->level_count - 1];
+        if (top->bytes > track->fall_bytes || top->count > track->fall_count)
+            break;
+        track->fall_bytes -= top->bytes;
+        track->fall_count -= top->count;
+        track->level_count--;
+    }
+    take_bytes(track);
+    take_count(track);
+    trim(track);
+    track->fall_bytes = 0;
+    track->fall_count = 0;
+    track->fall_tick = 0;
+}
+
+/*
+ * One block that is made anew larger each time has a level for each time: those
+ * closest to each other become one, until half are left.
+ */
+static void thin(struct vs_track *track)
+{
+    const struct vs_level *newest = &track->levels[track->level_count - 1];
+    uint32_t apart = (newest->tick - track->levels[0].tick) / (track->level_count / 2), kept = 0;
+    for (uint32_t i = 0; i < track->level_count; i++) {
+        struct vs_level *below = kept == 0 ? NULL : &track->levels[kept - 1];
+        if (below != NULL && track->levels[i].tick - below->tick <= apart) {
+            below->bytes += track->levels[i].bytes;
+            below->count += track->levels[i].count;
+        } else {
+            track->levels[kept++] = track->levels[i];
+        }
+    }
+    track->level_count = kept;
+}
+
+static bool push(struct vs_track *track, uint32_t tick, int64_t bytes, int32_t count)
+{
+    if (track->level_count > 2 * (uint32_t)track->count + SPARE_LEVELS + VS_BEATS_KEPT)
+        thin(track);
+    if (track->level_count == track->level_room) {
+        size_t room = track->level_room;
+        if (!vs_grow(&track->levels, &room, room + 1, sizeof(*track->levels)))
+            return false;
+        track->level_room = (uint32_t)room;
+    }
+    track->levels[track->level_count++] = (struct vs_level){tick, count, bytes};
+    return true;
+}
+
+/* ---- one change ---------------------------------------------------------------------------- */
+
+static void note_candidate(struct vs_growth *growth, struct vs_track *track)
+{
+    uint32_t allocs = track->allocs;
+    if (allocs == 1)
+        track->first_tick = growth->tick;
+    else if (track->candidate != 0)
+        vs_steps_beat(growth, track);
+    else if (allocs == 3 || (allocs & (allocs - 1)) == 0)
+        vs_steps_admit(growth, track);
+}
+
+static void note_more(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
+                      int32_t count)
+{
+    if (track->fall_count != 0 || track->fall_bytes != 0)
+        vs_track_settle(track);
+    if (!push(track, growth->tick, bytes, count)) {
+        growth->error = -ENOMEM;
+        return;
+    }
+    if (count == 0)
+        return;
+    track->allocs++;
+    note_candidate(growth, track);
+}
+
+static void note_high(struct vs_track *track, uint32_t tick)
+{
+    if (track->count <= track->high_count && track->bytes <= track->high_bytes)
+        return;
+    track->high_tick = tick;
+    if (track->count > track->high_count)
+        track->high_count = track->count;
+    if (track->bytes > track->high_bytes)
+        track->high_bytes = track->bytes;
+}
+
+static void note_less(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
+                      int32_t count)
+{
+    if (track->fall_count == 0 && track->fall_bytes == 0) {
+        note_high(track, growth->tick);
+        track->fall_tick = growth->tick;
+    }
+    track->fall_bytes -= bytes;
+    track->fall_count -= count;
+    track->frees += count != 0;
+}
+
+static void note(struct vs_growth *growth, struct vs_track *track, int64_t bytes, int32_t count)
+{
+    if (growth->tick != UINT32_MAX)
+        growth->tick++;
+    if (count > 0 || (count == 0 && bytes > 0))
+        note_more(growth, track, bytes, count);
+    else
+        note_less(growth, track, bytes, count);
+    track->bytes += bytes;
+    track->count += count;
+    growth->live += count;
+}
+
+/* ---- who tells of changes -------------------------------------------------------------------- */
+
+/* Segments are where a cache keeps its blocks: these are followed. */
+static void decide(struct vs_growth *growth, struct vs_track *track, uint32_t id)
+{
+    const struct vs_site *site = vs_state_site(growth->state, id);
+    bool followed = site != NULL && site->kind == VS_SITE_CALL && !site->segment;
+    track->site = id;
+    track->followed = followed ? FOLLOWED : NOT_FOLLOWED;
+}
+
+static void on_move(void *self, const struct vs_state *state, const struct vs_move *move)
+{
+    struct vs_growth *growth = self;
+    (void)state;
+    if (move->failed)
+        return;
+    if (move->site > growth->track_count) {
+        if (!vs_grow(&growth->tracks, &growth->track_room, move->site, sizeof(*growth->tracks))) {
+            growth->error = -ENOMEM;
+            return;
+        }
+        growth->track_count = move->site;
+    }
+    struct vs_track *track = &growth->tracks[move->site - 1];
+    if (track->followed == 0)
+        decide(growth, track, move->site);
+    if (track->followed == FOLLOWED)
+        note(growth, track, move->bytes, move->count);
+}
+
+static struct vs_track *object_track(struct vs_growth *growth, enum vs_object_kind kind,
+                                     uint32_t site)
+{
+    uint64_t *position = vs_sizes_put(&growth->object_index, (uint64_t)kind << 32 | site);
+    if (position == NULL)
+        return NULL;
+    if (*position == 0) {
+        if (!vs_grow(&growth->objects, &growth->object_room, growth->object_count + 1,
+                     sizeof(*growth->objects)))
+            return NULL;
+        *position = ++growth->object_count;
+        growth->objects[*position - 1] =
+            (struct vs_track){.site = site, .object = (uint8_t)(kind + 1), .followed = FOLLOWED};
+    }
+    return &growth->objects[*position - 1];
+}
+
+static void on_object(void *self, enum vs_object_kind kind, uint32_t site, int32_t count)
+{
+    struct vs_growth *growth = self;
+    struct vs_track *track = site == 0 ? NULL : object_track(growth, kind, site);
+    if (track == NULL)
+        growth->error = -ENOMEM;
+    else
+        note(growth, track, 0, count);
+}
+
+static void on_event(void *self, const struct vs_state *state,
+                     const struct vs_sequenced_event *event)
+{
+    (void)state;
+    vs_steps_mark(self, event);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+int vs_growth_start(struct vs_growth *growth, struct vs_state *state, struct vs_objects *objects)
+{
+    struct vs_subscriber subscriber = {
+        .self = growth, .interest = VS_INTEREST_OTHER, .move = on_move, .event = on_event};
+    growth->state = state;
+    objects->watch = on_object;
+    objects->watch_self = growth;
+    return vs_state_subscribe(state, &subscriber);
+}
+
+void vs_growth_restart(struct vs_growth *growth)
+{
+    growth->from_tick = growth->tick;
+}
+
+struct vs_track *vs_growth_track(const struct vs_growth *growth, size_t position)
+{
+    if (position < growth->track_count)
+        return &growth->tracks[position];
+    position -= growth->track_count;
+    return position < growth->object_count ? &growth->objects[position] : NULL;
+}
+
+static void release_tracks(struct vs_track *tracks, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(tracks[i].levels);
+    free(tracks);
+}
+
+void vs_growth_release(struct vs_growth *growth)
+{
+    release_tracks(growth->tracks, growth->track_count);
+    release_tracks(growth->objects, growth->object_count);
+    vs_sizes_release(&growth->object_index);
+    for (size_t i = 0; i < VS_CANDIDATES; i++) {
+        if (growth->candidates[i] != NULL)
+            free(growth->candidates[i]->items);
+        free(growth->candidates[i]);
+    }
+    free(growth->marked.items);
+    for (size_t i = 0; i < growth->named_count; i++)
+        free(growth->named[i].beats.items);
+    *growth = (struct vs_growth){0};
+}

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program's steps. Marked ones win. Else a step is what comes back: some site
+ * allocates once in each, and most other sites a whole number of times. Where the
+ * live set at that site rises and falls in regular rounds (the micro-batches
+ * between two optimizer steps, the layers of a model) a step is a round.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "grow.h"
+#include "growth.h"
+
+enum {
+    LEAST_STEPS = 4,
+    LEAST_RESETS = 3,
+    LONGEST_ROUND = 256,
+    CHURN_ALLOCS = 3,
+    ALONE_STEPS = 1000 /* of a site whose memory never comes back, to be taken for steps */
+};
+
+/* ---- the list of occurrences ------------------------------------------------------------- */
+
+/* A round: what is live falls at regular occurrences. */
+struct round {
+    uint64_t length;
+    size_t last_reset;
+    size_t resets, plateaus; /* of them, after which all that is gone comes back at once */
+};
+
+static void note_reset(const struct vs_beats *beats, size_t at, struct round *round,
+                       uint32_t *spacings)
+{
+    if (round->resets != 0 && at - round->last_reset <= LONGEST_ROUND)
+        spacings[at - round->last_reset]++;
+    round->resets++;
+    round->last_reset = at;
+    int64_t drop = (int64_t)beats->items[at - 1].level - beats->items[at].level;
+    int64_t rise =
+        at + 1 < beats->count ? (int64_t)beats->items[at + 1].level - beats->items[at].level : drop;
+    round->plateaus += rise * 10 >= drop * 7;
+}
+
+static struct round find_round(const struct vs_beats *beats)
+{
+    struct round round = {.length = 1};
+    uint32_t spacings[LONGEST_ROUND + 1] = {0}, most = 0;
+    int32_t highest = 0;
+    for (size_t i = 0; i < beats->count; i++)
+        if (beats->items[i].level > highest)
+            highest = beats->items[i].level;
+    int32_t least = highest / 20 < 2 ? 2 : highest / 20;
+    for (size_t i = 1; i < beats->count; i++)
+        if (beats->items[i].level <= beats->items[i - 1].level - least)
+            note_reset(beats, i, &round, spacings);
+    for (uint32_t spacing = 2; spacing <= LONGEST_ROUND; spacing++)
+        if (spacings[spacing] > most) {
+            most = spacings[spacing];
+            round.length = spacing;
+        }
+    if (round.resets < LEAST_RESETS || most * 10 < (round.resets - 1) * 8)
+        round.length = 1;
+    return round;
+}
+
+/* ---- how often every site allocates --------------------------------------------------------- */
+
+struct rates {
+    uint32_t *counts; /* of allocations, sorted */
+    size_t count;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* What comes and goes: not all of it at once. */
+static bool churns(const struct vs_track *track)
+{
+    int64_t highest = (int64_t)track->count + track->fall_count;
+    if (highest < track->high_count)
+        highest = track->high_count;
+    return track->allocs >= CHURN_ALLOCS && (uint64_t)track->frees * 2 >= track->allocs &&
+           (uint64_t)highest * 2 <= track->allocs + 1ULL;
+}
+
+static int collect_rates(const struct vs_growth *growth, struct rates *rates)
+{
+    size_t room = growth->track_count + growth->object_count;
+    rates->counts = malloc((room + 1) * sizeof(*rates->counts));
+    rates->count = 0;
+    if (rates->counts == NULL)
+        return -ENOMEM;
+    const struct vs_track *track;
+    for (size_t i = 0; (track = vs_growth_track(growth, i)) != NULL; i++)
+        if (churns(track))
+            rates->counts[rates->count++] = track->allocs;
+    qsort(rates->counts, rates->count, sizeof(*rates->counts), by_number);
+    return 0;
+}
+
+static bool is_about(uint64_t number, uint64_t wanted)
+{
+    uint64_t off = number > wanted ? number - wanted : wanted - number;
+    return off <= 1 || off * 50 <= wanted;
+}
+
+/* The share of sites that allocate a whole number of times in each of `steps` steps. */
+static double share_in_step(const struct rates *rates, uint64_t steps)
+{
+    size_t fitting = 0;
+    for (size_t i = 0; i < rates->count; i++) {
+        uint64_t times = (rates->counts[i] + steps / 2) / steps;
+        fitting += times != 0 && is_about(rates->counts[i], times * steps);
+    }
+    return rates->count == 0 ? 0 : (double)fitting / (double)rates->count;
+}
+
+static size_t sites_at(const struct rates *rates, uint64_t times)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < rates->count; i++)
+        found += is_about(rates->counts[i], times);
+    return found;
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------
+ */
+
+/*
+ * Whether rounds are the program's: their live memory comes back at once (the
+ * gradients of the first micro-batch), or a good part of the sites goes with them.
+ * A list that grows until it is dropped rises and falls, too.
+ */
+static bool is_a_step(const struct vs_beats *beats, const struct round *round,
+                      const struct rates *rates)
+{
+    if (round->plateaus * 10 >= round->resets * 8 && round->length > 2)
+        return true;
+    return sites_at(rates, beats->seen / round->length) * 10 >= sites_at(rates, beats->seen);
+}
+
+/* Keeps one item in `every`, from `first` on. */
+static void keep_some(struct vs_beats *beats, size_t first, uint64_t every)
+{
+    size_t kept = 0;
+    for (size_t i = first; i < beats->count; i += every)
+        beats->items[kept++] = beats->items[i];
+    beats->count = kept;
+    beats->first += first * beats->period;
+    beats->period *= every;
+    beats->next = beats->first + kept * beats->period;
+}
+
+static void settle(struct vs_beats *beats, const struct rates *rates)
+{
+    struct round round = find_round(beats);
+    beats->settled = true;
+    if (round.length == 1 || !is_a_step(beats, &round, rates))
+        return;
+    keep_some(beats, round.last_reset % round.length, round.length);
+    beats->every = round.length;
+}
+
+static void make_room(struct vs_growth *growth, struct vs_beats *beats)
+{
+    struct rates rates;
+    if (!beats->settled) {
+        if (collect_rates(growth, &rates) != 0) {
+            growth->error = -ENOMEM;
+            return;
+        }
+        settle(beats, &rates);
+        free(rates.counts);
+    }
+    if (beats->count > VS_BEATS_KEPT / 2)
+        keep_some(beats, 0, 2);
+}
+
+static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t tick, int32_t level)
+{
+    uint64_t ordinal = beats->seen++;
+    beats->last_tick = tick;
+    if (ordinal != beats->next)
+        return;
+    if (!vs_grow(&beats->items, &beats->room, beats->count + 1, sizeof(*beats->items))) {
+        growth->error = -ENOMEM;
+        return;
+    }
+    beats->items[beats->count++] = (struct vs_beat){tick, level};
+    beats->next += beats->period;
+    if (beats->count == VS_BEATS_KEPT)
+        make_room(growth, beats);
+}
+
+/* ---- candidates --------------------------------------------------------------------------------
+ */
+
+static unsigned size_of(uint32_t gap)
+{
+    return gap < 2 ? 0 : 31U - (unsigned)__builtin_clz(gap);
+}
+
+/* A slot for one whose occurrences are `gap` apart: unused, or one that came to an end. */
+static struct vs_beats **find_slot(struct vs_growth *growth, uint32_t gap)
+{
+    unsigned size = size_of(gap);
+    struct vs_beats **slots = &growth->candidates[size * VS_BEATS_OF_A_SIZE];
+    struct vs_beats **stalest = NULL;
+    for (size_t i = 0; i < VS_BEATS_OF_A_SIZE; i++) {
+        if (slots[i] == NULL)
+            return &slots[i];
+        if (stalest == NULL || slots[i]->last_tick < (*stalest)->last_tick)
+            stalest = &slots[i];
+    }
+    return growth->tick - (*stalest)->last_tick > (uint64_t)8 << size ? stalest : NULL;
+}
+
+void vs_steps_admit(struct vs_growth *growth, struct vs_track *track)
+{
+    uint32_t gap = (growth->tick - track->first_tick) / (track->allocs - 1);
+    struct vs_beats **slot = find_slot(growth, gap);
+    if (slot == NULL)
+        return;
+    if (*slot == NULL)
+        *slot = calloc(1, sizeof(**slot));
+    if (*slot == NULL) {
+        growth->error = -ENOMEM;
+        return;
+    }
+    struct vs_beat *items = (*slot)->items;
+    size_t room = (*slot)->room;
+    uint64_t before = track->allocs == 2 ? 0 : track->allocs - 1; /* not known when */
+    **slot = (struct vs_beats){.items = items,
+                               .room = room,
+                               .seen = before,
+                               .first = before,
+                               .next = before,
+                               .period = 1,
+                               .every = 1,
+                               .owner = vs_track_key(track)};
+    track->candidate = (uint16_t)(slot - growth->candidates + 1);
+    if (track->allocs == 2)
+        add_beat(growth, *slot, track->first_tick, growth->live);
+    add_beat(growth, *slot, growth->tick, growth->live);
+}
+
+void vs_steps_beat(struct vs_growth *growth, struct vs_track *track)
+{
+    struct vs_beats *beats = growth->candidates[track->candidate - 1];
+    if (beats->owner == vs_track_key(track))
+        add_beat(growth, beats, growth->tick, growth->live);
+    else
+        track->candidate = 0; /* another one has its slot */
+}
+
+/* ---- marks
+ * ---------------------------------------------------------------------------------------- */
+
+static struct vs_beats *named_beats(struct vs_growth *growth, uint8_t kind, uint32_t name)
+{
+    for (size_t i = 0; i < growth->named_count; i++)
+        if (growth->named[i].kind == kind && growth->named[i].name == name)
+            return &growth->named[i].beats;
+    if (growth->named_count == VS_MARKS_KEPT)
+        return NULL;
+    struct vs_named_beats *named = &growth->named[growth->named_count++];
+    *named = (struct vs_named_beats){
+        .name = name, .kind = kind, .beats = {.period = 1, .every = 1, .settled = true}};
+    return &named->beats;
+}
+
+void vs_steps_mark(struct vs_growth *growth, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    struct vs_beats *beats = NULL;
+    int32_t level = growth->live;
+    if (event->kind == VS_KIND_STEP) {
+        if (growth->marked.period == 0)
+            growth->marked = (struct vs_beats){.period = 1, .every = 1, .settled = true};
+        beats = &growth->marked;
+        level = event->size > INT32_MAX ? INT32_MAX : (int32_t)event->size;
+    } else if (event->kind == VS_KIND_PHASE_BEGIN || event->kind == VS_KIND_MARK) {
+        beats = named_beats(growth, event->kind, (uint32_t)event->extra[0]);
+    }
+    if (beats != NULL)
+        add_beat(growth, beats, growth->tick == UINT32_MAX ? growth->tick : growth->tick + 1,
+                 level);
+}
+
+/* ---- which one
+ * --------------------------------------------------------------------------------------- */
+
+/* Leaves out what came before a window. */
+static void cut(struct vs_beats *beats, uint32_t from_tick)
+{
+    size_t before = 0;
+    while (before < beats->count && beats->items[before].tick <= from_tick)
+        before++;
+    if (before == 0 || from_tick == 0)
+        return;
+    memmove(beats->items, beats->items + before, (beats->count - before) * sizeof(*beats->items));
+    beats->count -= before;
+    beats->first += before * beats->period;
+}
+
+static uint64_t steps_of(const struct vs_beats *beats)
+{
+    return beats->count < 2 ? 0 : (beats->count - 1) * (beats->period / beats->every);
+}
+
+static uint32_t span_of(const struct vs_beats *beats)
+{
+    return beats->count < 2 ? 0 : beats->items[beats->count - 1].tick - beats->items[0].tick;
+}
+
+/* Most steps take about as many ticks as the middle one. */
+static bool is_even(const struct vs_beats *beats)
+{
+    uint32_t gaps[VS_BEATS_KEPT];
+    size_t count = beats->count - 1, fitting = 0;
+    for (size_t i = 0; i < count; i++)
+        gaps[i] = beats->items[i + 1].tick - beats->items[i].tick;
+    qsort(gaps, count, sizeof(gaps[0]), by_number);
+    uint64_t middle = gaps[count / 2];
+    for (size_t i = 0; i < count; i++)
+        fitting += gaps[i] * 2ULL >= middle && gaps[i] <= middle * 2;
+    return fitting * 10 >= count * 6;
+}
+
+struct candidate {
+    struct vs_beats *beats;
+    double share;
+    bool churning;
+};
+
+static bool is_eligible(const struct vs_growth *growth, const struct vs_track *track)
+{
+    const struct vs_beats *beats =
+        track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
+    if (beats == NULL || beats->owner != vs_track_key(track) || steps_of(beats) < LEAST_STEPS)
+        return false;
+    uint64_t whole = growth->tick - growth->from_tick, span = span_of(beats);
+    if (churns(track))
+        return span * 10 >= whole * 3 && is_even(beats);
+    return steps_of(beats) >= ALONE_STEPS && span * 10 >= whole * 8 && is_even(beats);
+}
+
+/* Of those about as frequent: the one known from its beginning, then where least is live. */
+static bool is_better(const struct candidate *one, const struct candidate *other)
+{
+    uint64_t steps = steps_of(one->beats), others = steps_of(other->beats);
+    if (!is_about(steps, others))
+        return steps > others;
+    const struct vs_beats *a = one->beats, *b = other->beats;
+    if ((a->first < a->every) != (b->first < b->every))
+        return a->first < a->every;
+    return a->items[a->count / 2].level < b->items[b->count / 2].level;
+}
+
+static size_t list_candidates(struct vs_growth *growth, const struct rates *rates,
+                              struct candidate *out)
+{
+    size_t count = 0;
+    const struct vs_track *track;
+    for (size_t i = 0; (track = vs_growth_track(growth, i)) != NULL && count < VS_CANDIDATES; i++) {
+        struct vs_beats *beats =
+            track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
+        if (beats == NULL || beats->owner != vs_track_key(track))
+            continue;
+        if (!beats->settled)
+            settle(beats, rates);
+        cut(beats, growth->from_tick);
+        if (is_eligible(growth, track))
+            out[count++] = (struct candidate){
+                beats, share_in_step(rates, beats->seen / beats->every), churns(track)};
+    }
+    return count;
+}
+
+/*
+ * The most frequent one that a good part of the sites keeps to: everything keeps to
+ * the evaluation after every tenth step as well.
+ */
+static const struct candidate *choose(const struct candidate *candidates, size_t count)
+{
+    const struct candidate *chosen = NULL;
+    double best = 0;
+    bool churning = false;
+    for (size_t i = 0; i < count; i++) {
+        best = candidates[i].share > best ? candidates[i].share : best;
+        churning = churning || candidates[i].churning;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (candidates[i].churning == churning && candidates[i].share * 10 >= best * 6 &&
+            (chosen == NULL || is_better(&candidates[i], chosen)))
+            chosen = &candidates[i];
+    return chosen;
+}
+
+static int find_unmarked(struct vs_growth *growth, struct vs_steps *out)
+{
+    struct rates rates;
+    struct candidate *candidates = calloc(VS_CANDIDATES, sizeof(*candidates));
+    int result = candidates == NULL ? -ENOMEM : collect_rates(growth, &rates);
+    if (result == 0) {
+        const struct candidate *chosen =
+            choose(candidates, list_candidates(growth, &rates, candidates));
+        if (chosen != NULL)
+            *out = (struct vs_steps){.source = VS_STEPS_FOUND,
+                                     .beats = chosen->beats,
+                                     .confidence = chosen->share,
+                                     .churning = chosen->churning};
+        free(rates.counts);
+    }
+    free(candidates);
+    return result;
+}
+
+/* A name that says so, else the most frequent of those that go on over most of the run. */
+static void find_named(struct vs_growth *growth, struct vs_steps *out)
+{
+    const struct vs_beats *best = NULL;
+    bool best_says = false;
+    for (size_t i = 0; i < growth->named_count; i++) {
+        struct vs_beats *beats = &growth->named[i].beats;
+        const char *name = vs_state_string(growth->state, growth->named[i].name);
+        bool says = strcasestr(name, "step") != NULL || strcasestr(name, "iter") != NULL;
+        cut(beats, growth->from_tick);
+        if (steps_of(beats) < LEAST_STEPS ||
+            span_of(beats) * 2ULL < growth->tick - growth->from_tick)
+            continue;
+        if (best == NULL || (says && !best_says) ||
+            (says == best_says && steps_of(beats) > steps_of(best))) {
+            best = beats;
+            best_says = says;
+        }
+    }
+    if (best != NULL)
+        *out = (struct vs_steps){
+            .source = VS_STEPS_NAMED, .beats = best, .confidence = 1, .churning = true};
+}
+
+int vs_steps_find(struct vs_growth *growth, struct vs_steps *out)
+{
+    int result = 0;
+    *out = (struct vs_steps){0};
+    cut(&growth->marked, growth->from_tick);
+    if (steps_of(&growth->marked) >= LEAST_STEPS)
+        *out = (struct vs_steps){
+            .source = VS_STEPS_MARKED, .beats = &growth->marked, .confidence = 1, .churning = true};
+    else
+        find_named(growth, out);
+    if (out->source == VS_STEPS_NONE)
+        result = find_unmarked(growth, out);
+    if (out->beats == NULL)
+        return result;
+    out->windows = out->beats->count - 1;
+    out->steps_per_window = out->beats->period / out->beats->every;
+    out->count = steps_of(out->beats);
+    return result;
+}
+
+long vs_steps_window(const struct vs_steps *steps, uint32_t tick)
+{
+    size_t low = 0, high = steps->windows + 1; /* items before `low` are not later than tick */
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (steps->beats->items[middle].tick <= tick)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (long)low - 1;
+}
+
+int64_t vs_steps_number(const struct vs_steps *steps, size_t window)
+{
+    const struct vs_beats *beats = steps->beats;
+    if (steps->source == VS_STEPS_MARKED)
+        return beats->items[window].level;
+    return (int64_t)((beats->first + window * beats->period) / beats->every) + 1;
+}

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Growth over imitated programs: healthy ones are silent, and each with a leak of
+ * one block or object per step says where, how much, and since when.
+ */
+#include "replay/growth.h"
+#include "replay_lab.h"
+
+/* ---- a program ----------------------------------------------------------------------- */
+
+enum { LEAK = 90 };
+
+struct program {
+    struct lab lab;
+    struct vs_sites sites;
+    struct vs_objects objects;
+    struct vs_growth growth;
+    struct vs_places places;
+    struct vs_grown_list grown;
+    uint64_t next;
+    bool leaks;
+};
+
+/* A tensor of the program. */
+struct tensor {
+    uint64_t address, size;
+};
+
+static long no_frames(void *self, uint32_t stack, const struct vs_frame **out)
+{
+    static struct vs_frame frames[128];
+    (void)self;
+    frames[stack] = (struct vs_frame){.kind = VS_FRAME_PYTHON,
+                                      .function = "f",
+                                      .file = "/home/ann/train.py",
+                                      .line = stack,
+                                      .own = true};
+    *out = &frames[stack];
+    return 1;
+}
+
+static void begin(struct program *program, bool leaks)
+{
+    *program = (struct program){.lab = lab_open(), .next = 0x10000000, .leaks = leaks};
+    cr_assert_eq(vs_sites_start(&program->sites, program->lab.state), 0);
+    cr_assert_eq(vs_objects_start(&program->objects, program->lab.state), 0);
+    cr_assert_eq(vs_growth_start(&program->growth, program->lab.state, &program->objects), 0);
+    lab_segment(&program->lab, 0x10000000, 8 * GIB);
+}
+
+static struct tensor make(struct program *program, uint32_t line, uint64_t size)
+{
+    struct tensor tensor = {program->next, (size + 511) / 512 * 512};
+    program->next += tensor.size;
+    program->lab.allocated += tensor.size;
+    lab_put(&program->lab,
+            (struct vs_event){.kind = VS_KIND_FW_ALLOC,
+                              .module = TORCH,
+                              .stack = line,
+                              .address = tensor.address,
+                              .size = tensor.size,
+                              .extra = {program->lab.allocated, program->lab.reserved}});
+    return tensor;
+}
+
+static void drop(struct program *program, struct tensor *tensor)
+{
+    if (tensor->size != 0)
+        lab_block_free(&program->lab, tensor->address, tensor->size);
+    tensor->size = 0;
+}
+
+static void object(struct program *program, uint8_t kind, uint32_t line, uint64_t handle)
+{
+    lab_put(&program->lab,
+            (struct vs_event){
+                .kind = kind, .module = PROGRAM, .stack = line, .handle = handle, .device = 0});
+}
+
+static void leak(struct program *program)
+{
+    if (program->leaks)
+        make(program, LEAK, 512);
+}
+
+static void find(struct program *program)
+{
+    struct vs_stack_source source = {NULL, no_frames};
+    cr_assert_eq(vs_sites_finish(&program->sites, program->lab.state), 0);
+    cr_assert_eq(vs_places_create(program->lab.state, &program->sites, &source, VS_BY_LINE,
+                                  &program->places),
+                 0);
+    cr_assert_eq(vs_growth_find(&program->growth, &program->places, &program->grown), 0);
+}
+
+static void end(struct program *program)
+{
+    vs_grown_release(&program->grown);
+    vs_places_release(&program->places);
+    vs_growth_release(&program->growth);
+    vs_objects_release(&program->objects);
+    vs_sites_release(&program->sites);
+    lab_close(&program->lab);
+}
+
+static uint32_t line_of(const struct program *program, const struct vs_grown *grown)
+{
+    return vs_places_site(&program->places, &program->places.items[grown->place])->stack;
+}
+
+/* ---- healthy programs and their mutants -------------------------------------------------------
+ */
+
+enum { PARAMETERS = 12, LAYERS = 6 };
+
+struct model {
+    struct tensor parameters[PARAMETERS], gradients[PARAMETERS], state[2 * PARAMETERS];
+    bool has_state;
+};
+
+static void build(struct program *program, struct model *model)
+{
+    *model = (struct model){0};
+    for (int i = 0; i < PARAMETERS; i++)
+        model->parameters[i] = make(program, 1, 4096);
+}
+
+/* Forward and backward of one batch; layers share their lines. */
+static void forward_backward(struct program *program, struct model *model, uint64_t width,
+                             bool checkpoints)
+{
+    struct tensor input = make(program, 10, width), kept[LAYERS];
+    for (int i = 0; i < LAYERS; i++) {
+        struct tensor inner = make(program, 11, 2 * width);
+        kept[i] = make(program, 12, width);
+        drop(program, &inner);
+    }
+    struct tensor loss = make(program, 13, 4), gradient = make(program, 14, width);
+    for (int i = LAYERS; i-- > 0;) {
+        if (checkpoints) {
+            struct tensor again = make(program, 15, 2 * width);
+            drop(program, &again);
+        }
+        for (int k = 2 * i; k < 2 * i + 2; k++) {
+            struct tensor new = make(program, 16, 4096);
+            if (model->gradients[k].size == 0)
+                model->gradients[k] = new;
+            else
+                drop(program, &new);
+        }
+        struct tensor next = make(program, 17, width);
+        drop(program, &gradient);
+        drop(program, &kept[i]);
+        gradient = next;
+    }
+    drop(program, &gradient);
+    drop(program, &loss);
+    drop(program, &input);
+}
+
+static void optimize(struct program *program, struct model *model)
+{
+    for (int i = 0; i < 2 * PARAMETERS && !model->has_state; i++)
+        model->state[i] = make(program, 20, 4096);
+    model->has_state = true;
+    struct tensor scratch = make(program, 21, 4096 * PARAMETERS);
+    struct tensor more = make(program, 22, 4096 * PARAMETERS);
+    drop(program, &scratch);
+    drop(program, &more);
+    for (int i = 0; i < PARAMETERS; i++)
+        drop(program, &model->gradients[i]);
+}
+
+static void train(struct program *program, int steps)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < steps; step++) {
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        leak(program);
+    }
+}
+
+static void plain(struct program *program)
+{
+    train(program, 40);
+}
+
+static void long_run(struct program *program)
+{
+    train(program, 5000);
+}
+
+static void evaluate(struct program *program, int batches)
+{
+    struct tensor sum = make(program, 34, 4);
+    for (int i = 0; i < batches; i++) {
+        struct tensor input = make(program, 30, 8192), hidden = make(program, 31, 8192);
+        struct tensor logits = make(program, 32, 1024), best = make(program, 33, 64);
+        struct tensor more = make(program, 34, 4);
+        drop(program, &sum);
+        drop(program, &hidden);
+        drop(program, &logits);
+        drop(program, &best);
+        drop(program, &input);
+        sum = more;
+    }
+    drop(program, &sum);
+}
+
+static void with_evaluation(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 100; step++) {
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        leak(program);
+        if (step % 10 == 9)
+            evaluate(program, 7);
+    }
+}
+
+static void with_accumulation(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 50; step++) {
+        for (int batch = 0; batch < 4; batch++)
+            forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        leak(program);
+    }
+}
+
+/* Without anything that the optimizer allocates, only the gradients tell. */
+static void with_plain_accumulation(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 50; step++) {
+        for (int batch = 0; batch < 4; batch++)
+            forward_backward(program, &model, 8192, false);
+        for (int i = 0; i < PARAMETERS; i++)
+            drop(program, &model.gradients[i]);
+        leak(program);
+    }
+}
+
+static void with_shapes(struct program *program)
+{
+    struct model model;
+    uint64_t random = 1;
+    build(program, &model);
+    for (int step = 0; step < 80; step++) {
+        random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+        forward_backward(program, &model, 4096 * (1 + (random >> 40) % 30), false);
+        optimize(program, &model);
+        leak(program);
+    }
+}
+
+/* A longer batch now and then, and a buffer that is made larger when one comes. */
+static void with_longer_batches(struct program *program)
+{
+    struct model model;
+    struct tensor buffer = {0};
+    uint64_t longest = 0;
+    build(program, &model);
+    for (int step = 0; step < 60; step++) {
+        uint64_t length = 1 + (uint64_t)(step * 37 % 17) + (step == 40 ? 64 : 0);
+        if (length > longest) {
+            struct tensor larger = make(program, 40, length * 4096);
+            drop(program, &buffer);
+            buffer = larger;
+            longest = length;
+        }
+        forward_backward(program, &model, 4096 * length, false);
+        optimize(program, &model);
+        leak(program);
+    }
+}
+
+static void with_checkpoints(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 30; step++) {
+        forward_backward(program, &model, 8192, true);
+        optimize(program, &model);
+        leak(program);
+    }
+}
+
+/* Something is kept for each new shape; there are 24. */
+static void with_warm_up(struct program *program)
+{
+    struct model model;
+    bool seen[24] = {false};
+    uint64_t random = 5;
+    build(program, &model);
+    for (int step = 0; step < 200; step++) {
+        random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+        uint64_t shape = (random >> 40) % 24;
+        if (!seen[shape])
+            make(program, 50, 1 * MIB);
+        seen[shape] = true;
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        leak(program);
+    }
+}
+
+static void with_one_off(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 60; step++) {
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        leak(program);
+        for (int i = 0; i < 40 && step == 30; i++)
+            make(program, 51, 1 * MIB);
+    }
+}
+
+/* The last 16 outputs are kept, and the oldest is let go for each new one. */
+static void with_a_queue(struct program *program)
+{
+    struct model model;
+    struct tensor queue[16] = {{0}};
+    build(program, &model);
+    for (int step = 0; step < 120; step++) {
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        drop(program, &queue[step % 16]);
+        queue[step % 16] = make(program, 52, 4096);
+        leak(program);
+    }
+}
+
+/* Without gradients: every layer leaves as much as it found. */
+static void inference(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 50; step++) {
+        struct tensor ids = make(program, 60, 64), x = make(program, 61, 8192);
+        struct tensor mask = make(program, 62, 512), place = make(program, 63, 512);
+        for (int i = 0; i < LAYERS; i++) {
+            struct tensor next = make(program, 64, 8192);
+            drop(program, &x);
+            x = next;
+        }
+        struct tensor logits = make(program, 65, 4096), best = make(program, 66, 64);
+        drop(program, &x);
+        drop(program, &logits);
+        drop(program, &mask);
+        drop(program, &place);
+        drop(program, &ids);
+        drop(program, &best);
+        leak(program);
+    }
+}
+
+struct case_of {
+    const char *name;
+    void (*run)(struct program *program);
+    uint64_t steps; /* found */
+};
+
+static const struct case_of cases[] = {
+    {"plain", plain, 40},
+    {"long", long_run, 5000},
+    {"evaluation", with_evaluation, 100},
+    {"accumulation", with_accumulation, 50},
+    {"plain accumulation", with_plain_accumulation, 50},
+    {"shapes", with_shapes, 80},
+    {"longer batches", with_longer_batches, 60},
+    {"checkpoints", with_checkpoints, 30},
+    {"warm-up", with_warm_up, 200},
+    {"one-off", with_one_off, 60},
+    {"queue", with_a_queue, 120},
+    {"inference", inference, 50},
+};
+
+Test(growth, healthy_programs_do_not_grow)
+{
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct program program;
+        begin(&program, false);
+        cases[i].run(&program);
+        find(&program);
+        cr_expect_eq(program.grown.count, 0, "%s: line %u grows", cases[i].name,
+                     program.grown.count == 0 ? 0 : line_of(&program, &program.grown.items[0]));
+        end(&program);
+    }
+}
+
+static void expect_leak(const struct program *program, const struct case_of *of)
+{
+    const struct vs_grown *grown = program->grown.items;
+    cr_expect_eq(program->grown.count, 1, "%s: %zu places grow", of->name, program->grown.count);
+    if (program->grown.count == 0)
+        return;
+    cr_expect_eq(line_of(program, grown), LEAK, "%s", of->name);
+    cr_expect_eq(grown->bytes_per_step, 512, "%s: %g", of->name, grown->bytes_per_step);
+    cr_expect_eq(grown->count_per_step, 1, "%s: %g", of->name, grown->count_per_step);
+    cr_expect_leq(grown->first_step, (int64_t)(of->steps / 1000 + 1), "%s: step %ld", of->name,
+                  (long)grown->first_step);
+    cr_expect_geq(grown->steps, of->steps - 2 - of->steps / 100, "%s: %lu", of->name,
+                  (unsigned long)grown->steps);
+    cr_expect_leq(grown->steps, of->steps, "%s: %lu", of->name, (unsigned long)grown->steps);
+    cr_expect_eq(grown->end_bytes, (int64_t)of->steps * 512, "%s", of->name);
+    cr_expect_eq(grown->confidence, VS_GROWTH_HIGH, "%s", of->name);
+    cr_expect_eq(program->grown.steps.source, VS_STEPS_FOUND);
+}
+
+Test(growth, each_mutant_is_found)
+{
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct program program;
+        begin(&program, true);
+        cases[i].run(&program);
+        find(&program);
+        expect_leak(&program, &cases[i]);
+        end(&program);
+    }
+}
+
+/* ---- what is not one block a step -------------------------------------------------------------
+ */
+
+static void expect_one(const struct program *program, uint32_t line, double bytes, double count,
+                       int64_t first_step)
+{
+    const struct vs_grown *grown = program->grown.items;
+    cr_assert_eq(program->grown.count, 1, "%zu", program->grown.count);
+    cr_assert_eq(line_of(program, grown), line);
+    cr_assert_eq(grown->bytes_per_step, bytes, "%g", grown->bytes_per_step);
+    cr_assert_eq(grown->count_per_step, count, "%g", grown->count_per_step);
+    cr_assert_eq(grown->first_step, first_step, "%ld", (long)grown->first_step);
+}
+
+Test(growth, begins_at_a_step_and_survives_the_end)
+{
+    struct program program;
+    struct model model;
+    struct tensor kept[60];
+    begin(&program, true);
+    build(&program, &model);
+    for (int step = 0; step < 60; step++) {
+        forward_backward(&program, &model, 8192, false);
+        optimize(&program, &model);
+        if (step >= 20)
+            kept[step] = make(&program, LEAK, 1 * MIB);
+    }
+    for (int step = 20; step < 60; step++) /* the interpreter ends */
+        drop(&program, &kept[step]);
+    find(&program);
+    expect_one(&program, LEAK, 1 * MIB, 1, 21);
+    cr_assert_eq(program.grown.items[0].end_bytes, 39 * (int64_t)MIB);
+    cr_assert_eq(program.grown.items[0].given_back_bytes, 39 * (int64_t)MIB);
+    cr_assert_eq(program.grown.items[0].oldest_steps, 39, "the last step has no end");
+    cr_assert_eq(program.grown.items[0].median_steps, 20);
+    end(&program);
+}
+
+/* A list that an epoch drops: the last one says it. */
+Test(growth, within_an_epoch)
+{
+    struct program program;
+    struct model model;
+    struct tensor kept[100];
+    begin(&program, true);
+    build(&program, &model);
+    for (int step = 0; step < 300; step++) {
+        forward_backward(&program, &model, 8192, false);
+        optimize(&program, &model);
+        kept[step % 100] = make(&program, LEAK, 2048);
+        for (int i = 0; i < 100 && step % 100 == 99; i++)
+            drop(&program, &kept[i]);
+    }
+    find(&program);
+    cr_assert_eq(program.grown.steps.count, 299);
+    expect_one(&program, LEAK, 2048, 1, 201);
+    cr_assert(program.grown.items[0].falls);
+    cr_assert_eq(program.grown.items[0].confidence, VS_GROWTH_MEDIUM);
+    end(&program);
+}
+
+/* One tensor, made anew a little larger each time. */
+Test(growth, of_one_block_that_is_joined_to)
+{
+    struct program program;
+    struct model model;
+    struct tensor all = {0};
+    begin(&program, true);
+    build(&program, &model);
+    for (int step = 0; step < 50; step++) {
+        forward_backward(&program, &model, 8192, false);
+        struct tensor larger = make(&program, LEAK, (uint64_t)(step + 1) * 4096);
+        drop(&program, &all);
+        all = larger;
+    }
+    find(&program);
+    expect_one(&program, LEAK, 4096, 0, 1);
+    cr_assert_eq(program.grown.items[0].end_count, 1);
+    end(&program);
+}
+
+/* Every third step, of sizes that differ. */
+Test(growth, of_irregular_leaks)
+{
+    struct program program;
+    struct model model;
+    begin(&program, true);
+    build(&program, &model);
+    for (int step = 0; step < 240; step++) {
+        forward_backward(&program, &model, 8192, false);
+        optimize(&program, &model);
+        if (step * 7 % 11 < 4)
+            make(&program, LEAK, 512 * (1 + (uint64_t)step % 5));
+    }
+    find(&program);
+    cr_assert_eq(program.grown.count, 1);
+    cr_assert_eq(line_of(&program, &program.grown.items[0]), LEAK);
+    cr_assert_float_eq(program.grown.items[0].count_per_step, 4.0 / 11, 0.02);
+    cr_assert_float_eq(program.grown.items[0].bytes_per_step, 4.0 / 11 * 3 * 512, 60);
+    end(&program);
+}
+
+Test(growth, that_stopped_is_none)
+{
+    struct program program;
+    struct model model;
+    begin(&program, true);
+    build(&program, &model);
+    for (int step = 0; step < 200; step++) {
+        forward_backward(&program, &model, 8192, false);
+        optimize(&program, &model);
+        if (step < 100)
+            make(&program, LEAK, 512);
+    }
+    find(&program);
+    cr_assert_eq(program.grown.count, 0);
+    end(&program);
+}
+
+/* Model building is a loop, too; without anything that comes and goes it is no step. */
+Test(growth, needs_steps)
+{
+    struct program program;
+    begin(&program, true);
+    for (int i = 0; i < 300; i++) {
+        make(&program, 1, 4096);
+        make(&program, 2, 512);
+    }
+    find(&program);
+    cr_assert_eq(program.grown.steps.source, VS_STEPS_NONE);
+    cr_assert_eq(program.grown.count, 0);
+    end(&program);
+}
+
+/* ---- objects ------------------------------------------------------------------------------------
+ */
+
+static void modules(struct program *program, bool leaks)
+{
+    for (uint64_t i = 0; i < 256; i++) {
+        object(program, VS_KIND_MODULE_LOAD, 70, 0x1000 + i);
+        if (leaks)
+            object(program, VS_KIND_MODULE_LOAD, LEAK, 0x9000 + i);
+        object(program, VS_KIND_MODULE_UNLOAD, 71, 0x1000 + i);
+    }
+}
+
+Test(growth, modules_loaded_and_unloaded)
+{
+    for (int leaks = 0; leaks < 2; leaks++) {
+        struct program program;
+        begin(&program, leaks);
+        modules(&program, leaks);
+        find(&program);
+        if (leaks) {
+            expect_one(&program, LEAK, 0, 1, 1);
+            cr_assert_eq(program.grown.items[0].object, VS_OBJECT_MODULE + 1);
+            cr_assert_eq(program.grown.items[0].end_count, 256);
+        } else {
+            cr_assert_eq(program.grown.count, 0);
+        }
+        end(&program);
+    }
+}
+
+Test(growth, modules_all_loaded_then_unloaded)
+{
+    struct program program;
+    begin(&program, false);
+    for (uint64_t i = 0; i < 256; i++)
+        object(&program, VS_KIND_MODULE_LOAD, 70, 0x1000 + i);
+    for (uint64_t i = 0; i < 256; i++)
+        object(&program, VS_KIND_MODULE_UNLOAD, 71, 0x1000 + i);
+    find(&program);
+    cr_assert_eq(program.grown.count, 0);
+    end(&program);
+}
+
+/* One module and one stream with each training step; a handle as well. */
+Test(growth, objects_are_ranked_behind_bytes)
+{
+    struct program program;
+    struct model model;
+    begin(&program, true);
+    build(&program, &model);
+    for (uint64_t step = 0; step < 40; step++) {
+        forward_backward(&program, &model, 8192, false);
+        optimize(&program, &model);
+        object(&program, VS_KIND_MODULE_LOAD, 80, 0x1000 + step);
+        for (uint64_t i = 0; i < 2; i++)
+            lab_put(&program.lab, (struct vs_event){.kind = VS_KIND_STREAM_CREATE,
+                                                    .module = PROGRAM,
+                                                    .stack = 81,
+                                                    .stream = 0x100000 + 2 * step + i});
+        lab_put(&program.lab, (struct vs_event){.kind = VS_KIND_PHYS_CREATE,
+                                                .module = PROGRAM,
+                                                .stack = 82,
+                                                .handle = 0x5000 + step,
+                                                .size = 2 * MIB,
+                                                .extra = {1, 0}});
+    }
+    find(&program);
+    cr_assert_eq(program.grown.count, 3);
+    cr_assert_eq(line_of(&program, &program.grown.items[0]), 82);
+    cr_assert_eq(program.grown.items[0].bytes_per_step, 2 * MIB);
+    cr_assert_eq(line_of(&program, &program.grown.items[1]), 81);
+    cr_assert_eq(program.grown.items[1].count_per_step, 2);
+    cr_assert_eq(line_of(&program, &program.grown.items[2]), 80);
+    end(&program);
+}
+
+/* ---- marks and windows
+ * ---------------------------------------------------------------------------- */
+
+static void mark(struct program *program, uint8_t kind, uint64_t number)
+{
+    lab_put(&program->lab,
+            (struct vs_event){.kind = kind, .size = number, .extra = {OTHER_LABEL, 0}});
+}
+
+Test(growth, marked_steps_win)
+{
+    struct program program;
+    struct model model;
+    begin(&program, true);
+    build(&program, &model);
+    for (uint64_t step = 0; step < 80; step++) {
+        if (step % 4 == 0)
+            mark(&program, VS_KIND_STEP, 500 + step / 4);
+        forward_backward(&program, &model, 8192, false);
+        optimize(&program, &model);
+        leak(&program);
+    }
+    find(&program);
+    cr_assert_eq(program.grown.steps.source, VS_STEPS_MARKED);
+    expect_one(&program, LEAK, 2048, 4, 500);
+    cr_assert_eq(program.grown.items[0].steps, 19);
+    end(&program);
+}
+
+Test(growth, phases_are_steps)
+{
+    struct program program;
+    struct model model;
+    begin(&program, true);
+    build(&program, &model);
+    for (uint64_t step = 0; step < 40; step++) {
+        mark(&program, VS_KIND_PHASE_BEGIN, 0);
+        for (int batch = 0; batch < 2; batch++)
+            forward_backward(&program, &model, 8192, false);
+        optimize(&program, &model);
+        leak(&program);
+        mark(&program, VS_KIND_PHASE_END, 0);
+    }
+    find(&program);
+    cr_assert_eq(program.grown.steps.source, VS_STEPS_NAMED);
+    expect_one(&program, LEAK, 512, 1, 1);
+    cr_assert_eq(program.grown.items[0].steps, 39);
+    end(&program);
+}
+
+Test(growth, of_a_window)
+{
+    struct program program;
+    struct model model;
+    begin(&program, true);
+    build(&program, &model);
+    for (int step = 0; step < 100; step++) {
+        if (step == 50)
+            vs_growth_restart(&program.growth);
+        forward_backward(&program, &model, 8192, false);
+        optimize(&program, &model);
+        leak(&program);
+    }
+    find(&program);
+    expect_one(&program, LEAK, 512, 1, 51);
+    cr_assert_eq(program.grown.items[0].steps, 49);
+    cr_assert_eq(program.grown.items[0].grown_bytes, 49 * 512);
+    end(&program);
+}
+
+/* ---- memory
+ * ------------------------------------------------------------------------------------------ */
+
+/* What is kept does not grow with the events. */
+Test(growth, is_bounded_by_what_is_live)
+{
+    struct program program;
+    struct tensor all = {0};
+    begin(&program, false);
+    for (uint64_t i = 0; i < 300000; i++) {
+        struct tensor larger = make(&program, 1, 512 * (1 + i / 64));
+        drop(&program, &all);
+        all = larger;
+        struct tensor other = make(&program, 2, 512);
+        drop(&program, &other);
+    }
+    size_t levels = 0, beats = 0;
+    for (size_t i = 0; i < program.growth.track_count; i++)
+        levels += program.growth.tracks[i].level_room;
+    for (size_t i = 0; i < VS_CANDIDATES; i++)
+        beats += program.growth.candidates[i] == NULL ? 0 : program.growth.candidates[i]->room;
+    cr_assert_lt(levels, 2 * VS_BEATS_KEPT + 1000);
+    cr_assert_leq(beats, 8 * VS_BEATS_KEPT);
+    find(&program);
+    cr_assert_eq(program.grown.count, 1, "it does grow");
+    cr_assert_float_eq(program.grown.items[0].bytes_per_step, 8, 0.1);
+    end(&program);
+}
