@@ -136,14 +136,15 @@ static void describe_place(const struct report *report, const struct vs_device_s
 static void print_answer(const struct page *page, const struct report *report)
 {
     const struct vs_device_state *most = fullest_device(report);
-    char use[256], place[320], end[240] = "", text[900];
+    char use[256], place[320], growth[640], end[240] = "", text[1500];
     if (most == NULL || fullest(most) == 0)
         return;
     describe_use(report->summary, most, use, sizeof(use));
     describe_place(report, most, place, sizeof(place));
+    report_describe_growth(report, growth, sizeof(growth));
     if (!report->summary->windowed)
         describe_end(report, end, sizeof(end));
-    snprintf(text, sizeof(text), "%s%s%s%s", use, place, end[0] != 0 ? " " : "", end);
+    snprintf(text, sizeof(text), "%s%s%s%s%s", use, place, growth, end[0] != 0 ? " " : "", end);
     page_wrap(page, 0, text);
 }
 

@@ -129,7 +129,7 @@ json_t *report_json(const struct report *report)
     json_set(root, "sites", report_json_sites(report));
     if (report->options->by_given)
         json_set(root, "groups", report_json_groups(report));
-    json_set(root, "growth", json_null());
+    json_set(root, "growth", report_json_growth(report));
     json_set(root, "ooms", report_json_ooms(report));
     json_set(root, "failures", report_json_failures(report));
     json_set(root, "phases", report_json_phases(report));

@@ -21,6 +21,8 @@ void report_json_stats(json_t *object, const struct vs_site_stats *stats);
 json_t *report_json_rest(int device, unsigned layer, size_t count, const struct vs_site_stats *sum);
 /* report_json_groups.c */
 json_t *report_json_groups(const struct report *report);
+/* report_json_growth.c */
+json_t *report_json_growth(const struct report *report);
 /* report_json_calls.c */
 json_t *report_json_ooms(const struct report *report);
 json_t *report_json_failures(const struct report *report);

@@ -19,6 +19,7 @@ void report_print(FILE *out, const struct report *report)
     report_print_head(&page, report);
     report_print_ooms(&page, report);
     report_print_devices(&page, report);
+    report_print_growth(&page, report);
     report_print_sites(&page, report);
     report_print_failures(&page, report);
     report_print_objects(&page, report);

@@ -22,6 +22,9 @@ void report_print_ooms(const struct page *page, const struct report *report);
 void report_print_devices(const struct page *page, const struct report *report);
 /* report_sites.c: which places of the program hold the memory. */
 void report_print_sites(const struct page *page, const struct report *report);
+/* report_growth.c: what grows with every step; a sentence of the answer, "" when nothing does. */
+void report_print_growth(const struct page *page, const struct report *report);
+void report_describe_growth(const struct report *report, char *out, size_t room);
 /* report_holders.c: the stacks of a group that hold a good part of `whole`. */
 void report_print_holders(const struct page *page, const struct report *report,
                           const struct vs_group *group, bool at_end, int64_t whole);
