@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Golden command-line tests: every cases/*.case is a session in a folder of traces
-made from traces/*.txt.
+made from traces/*.txt, with what people paste (pastes/*.txt) in pastes/.
 
 A case:
     $ vramscope verify faulty.vscope      a command; "| json PATH" picks from JSON output
@@ -17,6 +17,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="vramscope-cli-") as name:
         folder = pathlib.Path(name)
         make_traces(arguments.mktrace.resolve(), folder)
+        shutil.copytree(HERE / "pastes", folder / "pastes")
         for case in sorted((HERE / "cases").glob("*.case")):
             if arguments.names and case.stem not in arguments.names:
                 continue

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch's out-of-memory sentences, without blanks. What the figures are:
+ *
+ *   1.0 to 1.3   "cached" is reserved - allocated
+ *   1.4 to 2.0   "reserved in total by PyTorch" includes what is allocated
+ *   2.1 on       "reserved by PyTorch but unallocated" is what is left of reserved without
+ *                allocated; with private pools, their free blocks are counted as allocated and
+ *                told beside it
+ *   all          "free" is the driver's answer after the cache was given back: what is then
+ *                still cached lies beside live blocks, waits for a stream, or is in a private pool
+ *
+ * Figures of the process are missing where NVML could not find it; in a container the
+ * process may be listed under its outer pid as if it were another one.
+ */
+#include "paste.h"
+
+#include <string.h>
+
+enum { REACH = 1600 };
+
+/* "RuntimeError: CUDA out of memory": raised; "OOM with exception: CUDA …": told and survived. */
+static bool raised(const char *start, const char *at)
+{
+    return text_before(start, at, "Error:", 32);
+}
+
+static void take_device(struct message *message, struct cursor text, const char *word)
+{
+    uint64_t device;
+    if (cursor_find(&text, word, 200) && cursor_count(&text, &device) && device < 1024)
+        message->device = (int)device;
+}
+
+/* "(GPU 0; 6.00 GiB total capacity; 3.49 GiB already allocated; 1.04 GiB free; …" */
+static void read_old(struct message *message, struct cursor text)
+{
+    struct amount allocated = amount_before(text, "alreadyallocated", 300);
+    struct amount reserved = amount_before(text, "reservedintotal", 400);
+    struct amount cached = amount_before(text, "cached", 400);
+    message->old_wording = true;
+    take_device(message, text, "(GPU");
+    message_fill(message, NUMBER_TOTAL, amount_before(text, "totalcapacity", 200));
+    message_fill(message, NUMBER_ALLOCATED, allocated);
+    message->numbers[NUMBER_FREE] = amount_before(text, "free;", 300);
+    message_fill(message, NUMBER_ALLOWED, amount_before(text, "allowed;", 400));
+    if (reserved.known) {
+        message_fill(message, NUMBER_RESERVED, reserved);
+        message_fill(message, NUMBER_UNALLOCATED, amount_rest(reserved, allocated));
+    } else {
+        message_fill(message, NUMBER_UNALLOCATED, cached);
+        message_fill(message, NUMBER_RESERVED, amount_sum(allocated, cached));
+    }
+}
+
+/* "Process 20398 has 14.52 GiB memory in use." as often as there are processes. */
+static void read_processes(struct message *message, struct cursor text)
+{
+    struct amount sum = {0}, largest = {0};
+    uint64_t pid;
+    while (cursor_find(&text, "Process", REACH)) {
+        struct cursor ahead = text;
+        if (!cursor_count(&ahead, &pid) || !cursor_take(&ahead, "has"))
+            continue;
+        struct amount used = cursor_amount(&ahead);
+        if (!used.known)
+            continue;
+        sum = sum.known ? amount_sum(sum, used) : used;
+        largest = !largest.known || used.bytes > largest.bytes ? used : largest;
+        text = ahead;
+    }
+    message_fill(message, NUMBER_OTHER_LISTED, sum);
+    struct amount used = amount_rest(message->numbers[NUMBER_TOTAL], message->numbers[NUMBER_FREE]);
+    struct amount reserved = message->numbers[NUMBER_RESERVED];
+    struct amount both = amount_sum(sum, reserved);
+    if (!number_known(message, NUMBER_PROCESS) && both.known && used.known &&
+        both.bytes > used.bytes + both.rounding + used.rounding &&
+        largest.bytes + largest.rounding + reserved.rounding >= reserved.bytes) {
+        /* All of them and PyTorch's own do not fit: one of them is this process. */
+        message->process_assumed = true;
+        message_fill(message, NUMBER_PROCESS, largest);
+        message->numbers[NUMBER_OTHER_LISTED] =
+            sum.bytes > largest.bytes ? amount_rest(sum, largest) : (struct amount){0};
+    }
+}
+
+static void read_new(struct message *message, struct cursor text)
+{
+    take_device(message, text, "GPU");
+    struct cursor capacity = text;
+    if (cursor_find(&capacity, "hasatotalcapac", 200) &&
+        (cursor_take(&capacity, "ityof") || cursor_take(&capacity, "tyof")))
+        message_fill(message, NUMBER_TOTAL, cursor_amount(&capacity));
+    message->numbers[NUMBER_FREE] = amount_after(capacity, "ofwhich", 60);
+    message_fill(message, NUMBER_PROCESS, amount_after(text, "thisprocesshas", REACH));
+    struct cursor allocated = text;
+    if (!cursor_find(&allocated, "Oftheallocatedmemory", REACH)) {
+        read_processes(message, text);
+        return;
+    }
+    /* "… in use. 1.72 GiB allowed; Of the allocated memory": the last sentence before it. */
+    struct cursor before = {text.at, allocated.at};
+    while (cursor_find(&before, "inuse.", REACH) || cursor_find(&before, "isfree.", REACH))
+        ;
+    message_fill(message, NUMBER_ALLOWED, amount_before(before, "allowed;", 60));
+    struct amount held = cursor_amount(&allocated);
+    struct amount inside = amount_after(allocated, "PyTorch,with", 60);
+    struct amount rest = amount_after(allocated, inside.known ? "Graphs),and" : "PyTorch,and", 160);
+    message_fill(message, NUMBER_PRIVATE, inside);
+    message_fill(message, NUMBER_ALLOCATED, inside.known ? amount_rest(held, inside) : held);
+    message_fill(message, NUMBER_UNALLOCATED, rest);
+    message_fill(message, NUMBER_RESERVED, amount_sum(held, rest));
+    read_processes(message, text);
+}
+
+/* Where a limit is kept by unsigned subtraction, free may wrap to 2^64: too large to be known. */
+static void mend_free(struct message *message)
+{
+    struct amount *free_bytes = &message->numbers[NUMBER_FREE];
+    const struct amount *total = &message->numbers[NUMBER_TOTAL];
+    bool wrapped = free_bytes->bytes >= AMOUNT_ABSURD ||
+                   (free_bytes->known && total->known && free_bytes->bytes > total->bytes);
+    if (!wrapped)
+        return;
+    message->free_wrapped = true;
+    *free_bytes = (struct amount){0};
+}
+
+static void read_sentence(struct paste *paste, const char *start, struct cursor text)
+{
+    if (oneflow_sentence(paste, start, text))
+        return;
+    struct message message = message_start(FAMILY_TORCH);
+    message.fatal = raised(start, text.at);
+    cursor_find(&text, "Triedtoallocate", 64);
+    if (cursor_take(&text, "morethan1EB")) {
+        message.hint = HINT_BEYOND_ANY;
+        paste_failure(paste, &message);
+        return;
+    }
+    message_fill(&message, NUMBER_REQUESTED, cursor_amount(&text));
+    /* A next failure's figures are not this one's. */
+    struct cursor next = text;
+    if (cursor_find(&next, "outofmemory.Tried", REACH))
+        text.end = next.at;
+    if (cursor_take(&text, "(GPU")) {
+        text.at -= strlen("(GPU");
+        read_old(&message, text);
+    } else {
+        read_new(&message, text);
+    }
+    mend_free(&message);
+    paste_failure(paste, &message);
+}
+
+static void read_async(struct paste *paste, const char *start, struct cursor text)
+{
+    struct message message = message_start(FAMILY_TORCH_ASYNC);
+    if (!cursor_has(text, "wouldexceedallowedmemory", 80))
+        return;
+    message.fatal = raised(start, text.at);
+    take_device(&message, text, "ondevice");
+    message_fill(&message, NUMBER_ALLOCATED, amount_after(text, "Currentlyallocated:", 300));
+    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "Requested:", 300));
+    message_fill(&message, NUMBER_TOTAL, amount_after(text, "Devicelimit:", 300));
+    message.numbers[NUMBER_FREE] = amount_after(text, "(accordingtoCUDA):", 400);
+    message_fill(&message, NUMBER_ALLOWED, amount_after(text, "memoryfraction):", 500));
+    mend_free(&message);
+    paste_failure(paste, &message);
+}
+
+static void read_rejected(struct paste *paste, const char *start, struct cursor text)
+{
+    struct message message = message_start(FAMILY_TORCH);
+    message.fatal = raised(start, text.at);
+    message.hint = HINT_LIMIT;
+    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "Requestedsize:", 300));
+    paste_failure(paste, &message);
+}
+
+/* The warning before that exception has the figures. */
+static void read_rejecting(struct paste *paste, const char *start, struct cursor text)
+{
+    (void)start;
+    struct message message = message_start(FAMILY_TORCH);
+    message.hint = HINT_LIMIT;
+    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "requested", 60));
+    message_fill(&message, NUMBER_RESERVED, amount_after(text, "total_allocated_memory(", 160));
+    message_fill(&message, NUMBER_ALLOWED, amount_after(text, "exceedmemorylimit(", 240));
+    paste_failure(paste, &message);
+}
+
+/* "Failed to reserve N (X GiB) of virtual address space for an expandable CUDA segment" */
+static void read_addresses(struct paste *paste, const char *start, struct cursor text)
+{
+    (void)start;
+    struct message message = message_start(FAMILY_TORCH);
+    if (!cursor_has(text, "ofvirtualaddressspace", 120))
+        return;
+    message.fatal = true;
+    message.hint = HINT_ADDRESS_SPACE;
+    take_device(&message, text, "segmentondevice");
+    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "Failedtoreserve", 32));
+    paste_failure(paste, &message);
+}
+
+static void read_no_message(struct paste *paste, const char *start, struct cursor text)
+{
+    (void)start;
+    struct message message = message_start(FAMILY_TORCH);
+    if (!cursor_has(text, "CachingAllocator", 300))
+        return;
+    message.fatal = true;
+    message.hint = HINT_NO_MESSAGE;
+    paste_failure(paste, &message);
+}
+
+static void read_host(struct paste *paste, const char *start, struct cursor text)
+{
+    (void)start;
+    struct message message = message_start(FAMILY_TORCH);
+    message.fatal = true;
+    message.hint = HINT_HOST;
+    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "triedtoallocate", 120));
+    if (number_known(&message, NUMBER_REQUESTED))
+        paste_failure(paste, &message);
+}
+
+const struct sentence torch_sentences[] = {
+    {"outofmemory.Triedtoallocate", read_sentence},
+    {"Allocationondevice", read_async},
+    {"Allocationwaspreemptivelyrejected", read_rejected},
+    {"Preemptivelyrejectingallocation", read_rejecting},
+    {"Failedtoreserve", read_addresses},
+    {"NVML_SUCCESS==rINTERNALASSERTFAILED", read_no_message},
+    {"DefaultCPUAllocator:", read_host},
+    {NULL, NULL},
+};
