@@ -85,6 +85,7 @@ struct proc_image {
     uint64_t start_ticks; /* since boot: tells a reused pid apart */
     char executable[PROC_PATH_BYTES];
     bool shim_mapped;
+    bool libc_mapped;  /* the loader has come past what is preloaded */
     bool silent;       /* its end sends no signal: a clone on its way to become our collector */
     bool preload_set;  /* our shim's name is in LD_PRELOAD of its environment */
     bool environ_seen; /* its environment could be read */

@@ -78,6 +78,12 @@ static void add_library(struct proc_image *image, const char *path)
         snprintf(image->libraries[image->library_count++], PROC_PATH_BYTES, "%s", path);
 }
 
+static bool is_libc(const char *name)
+{
+    return strncmp(name, "libc.so.", 8) == 0 || strncmp(name, "libc-2.", 7) == 0 ||
+           strncmp(name, "ld-musl", 7) == 0;
+}
+
 static void read_maps(struct proc_image *image)
 {
     size_t bytes;
@@ -92,6 +98,8 @@ static void read_maps(struct proc_image *image)
             continue;
         if (strncmp(base_name(path), SHIM_NAME, strlen(SHIM_NAME)) == 0)
             image->shim_mapped = true;
+        else if (is_libc(base_name(path)))
+            image->libc_mapped = true;
         else if (proc_is_cuda_library(path))
             add_library(image, path);
     }
@@ -194,6 +202,8 @@ const char *proc_why_not(const struct proc_image *image)
         return "runs with raised rights (setuid, setgid or file capabilities): the "
                "loader drops "
                "preloads";
+    if (!image->libc_mapped)
+        return NULL; /* seen while it was starting */
     if (image->environ_seen && !image->preload_set)
         return "was started without the shim in LD_PRELOAD: something above it "
                "cleans the "

@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 
-from lab import SHIM, TOOL, Skip, check, equal, need, program, tool
+from lab import SHIM, TOOL, Skip, check, equal, need, processes, program, tool
 
 
 def doctor(lab, *arguments, env=None, simulated=True):
@@ -32,14 +32,14 @@ def test_doctor_host(lab):
 
 
 def test_doctor_command(lab):
-    done = doctor(lab, "--", program("ends"), "exit")
+    done = doctor(lab, "--", program("ends"), "exit", env={"TMPDIR": lab.folder})
     equal(f"status\n{done.out}{done.err}", done.status, 0)
     says(done, "ended with status 7")
     says(done, "hooks took effect")
     line = [line for line in done.out.splitlines() if "cuMemAlloc_v2" in line][0]
     check("5 called" in line and "by dlsym or cuGetProcAddress" in line, line)
-    equal("what is left behind", [name for name in os.listdir("/tmp")
-                                  if name.startswith("vramscope-doctor")], [])
+    equal("what is left behind", [name for name in os.listdir(lab.folder)
+                                  if name.startswith("vramscope-")], [])
     if os.path.exists(program("calls")):
         done = doctor(lab, "--", program("calls"), lab.path("log"), "runtime")
         line = [line for line in done.out.splitlines() if "cudaMallocManaged" in line][0]
@@ -77,7 +77,9 @@ def test_doctor_pid(lab):
     sleeper = [program("storm"), "1", "0", "--pause", "10000"]
     plain = lab.start(lab.on_simgpu(sleeper))
     traced = lab.start(*lab.preload_command(sleeper))
-    time.sleep(1.5)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not all(uses_cuda(p.pid) for p in (plain, traced)):
+        time.sleep(0.05)
     try:
         for process, status, text in ((plain, 1, "without the shim in LD_PRELOAD"),
                                       (traced, 0, "the shim is loaded")):
@@ -93,8 +95,16 @@ def test_doctor_pid(lab):
     equal("no such process", tool("doctor", "--pid", "4194000").status, 1)
 
 
+def uses_cuda(root):
+    """Has the storm below the process been started, and the driver in it?"""
+    try:
+        with open(f"/proc/{storm_below(root)}/maps", encoding="ascii", errors="replace") as maps:
+            return "libcuda.so.1" in maps.read()
+    except (AssertionError, OSError):
+        return False
+
+
 def storm_below(root):
-    from lab import processes
     table = processes()
     for pid, (parent, name) in table.items():
         above = pid

@@ -210,9 +210,12 @@ static int mode_abort_survived(void)
     return 7;
 }
 
+static _Atomic int asleep;
+
 static void *sleep_for_ever(void *unused)
 {
     use_cuda(5);
+    asleep++;
     pause();
     return unused;
 }
@@ -223,7 +226,9 @@ static int mode_threads(void)
     for (int i = 0; i < 4; i++) {
         pthread_create(&threads[i], NULL, sleep_for_ever, NULL);
     }
-    usleep(100000);
+    while (asleep < 4) {
+        usleep(1000);
+    }
     return 7;
 }
 
