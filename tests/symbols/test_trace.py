@@ -11,8 +11,9 @@ import signal
 import subprocess
 import time
 
-from lab import BUILD, TOOL, Lab, check, equal, report, say, verify
-from symbol_lab import HERE, Folder, run
+from lab import (BUILD, TOOL, Failed, Lab, check, collectors_of, equal, processes, report, say,
+                 verify)
+from symbol_lab import HERE, SYMBOLIZER, Folder, run
 from test_client import fake, still_running
 
 INSTALLED = ("vramscope", "vramscope-collector", "vramscope-symbolizer")
@@ -269,50 +270,42 @@ def test_run_private():
 
 
 def test_run_killed():
-    """Program and collector killed together: the names of all but the last moments are there,
-    and no symbolizer is left."""
+    """Collector and program killed together: the names that were in the file stay, and no
+    symbolizer is left."""
     with Site() as site:
         process = site.lab.start(site.command("100000", "5"))
         check(process.stdout.readline().strip() == "ready", "the program did not start")
-        time.sleep(1.5)
-        for pid in os.popen("pgrep -f " + site.program).read().split():
-            try:
-                with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-                    name = file.read().strip()
-                if name.startswith("vramscope-coll") or name == "allocates":
-                    os.kill(int(pid), signal.SIGKILL)
-            except (OSError, ValueError):
-                continue
-        collectors = [pid for pid in os.popen("pgrep vramscope-coll").read().split()
-                      if writes_into(pid, site.lab.traces_folder)]
-        for pid in collectors:
-            os.kill(int(pid), signal.SIGKILL)
+        wait_for_names(site.lab)
+        collectors = collectors_of(site.lab.traces_folder)
+        symbolizers = [pid for pid, (parent, name) in processes().items()
+                       if parent in collectors and name.startswith("vramscope-symb")]
+        equal("collectors, symbolizers", (len(collectors), len(symbolizers)), (1, 1))
+        for pid in collectors + [pid for pid in processes() if runs(pid, site.program)]:
+            os.kill(pid, signal.SIGKILL)
         process.wait(timeout=30)
         trace = site.lab.one_trace()
         check_all_named(trace)
-        time.sleep(0.3)
-        left = [pid for pid in os.popen("pgrep vramscope-symb").read().split()
-                if parent_is_gone(pid)]
-        equal("symbolizers without a collector", left, [])
+        until = time.monotonic() + 10
+        while any(runs(pid, SYMBOLIZER) for pid in symbolizers):
+            check(time.monotonic() < until, "the symbolizer outlives its collector")
+            time.sleep(0.05)
         symbolize(trace)
         check_all_named(trace)
 
 
-def writes_into(pid, folder):
-    for descriptor in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            if os.readlink(f"/proc/{pid}/fd/{descriptor}").startswith(folder):
-                return True
-        except OSError:
-            continue
-    return False
+def wait_for_names(lab):
+    """Until the trace that is being written names everything."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if any(WANTED_LIBRARY == functions_of(trace, "libstep.so") and
+               WANTED_PROGRAM == functions_of(trace, "allocates") for trace in lab.traces()):
+            return
+        time.sleep(0.2)
+    raise Failed("no names in 30 s")
 
 
-def parent_is_gone(pid):
+def runs(pid, executable):
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            parent = file.read().rpartition(")")[2].split()[1]
-        with open(f"/proc/{parent}/comm", encoding="ascii") as file:
-            return not file.read().startswith("vramscope")
+        return os.readlink(f"/proc/{pid}/exe") == executable
     except OSError:
         return False
