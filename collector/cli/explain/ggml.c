@@ -121,7 +121,7 @@ void ggml_line(struct paste *paste, struct cursor line)
             device->free_at_start = free_bytes;
         device->buffers = (struct amount){0};
     }
-    device = device_behind(paste, &line, "  Device ");
+    device = device_behind(paste, &line, "Device ");
     if (device != NULL && cursor_has(line, "compute capability", 120)) {
         struct amount total = amount_after(line, "VRAM:", 200);
         if (total.known)

@@ -139,8 +139,7 @@ static bool skip_time(struct cursor *cursor)
 
 static bool skip_level(struct cursor *cursor)
 {
-    static const char *const levels[] = {"ERROR ", "WARNING ", "INFO ", "E ",
-                                         "W ",     "I ",       "- ",    "| "};
+    static const char *const levels[] = {"ERROR ", "WARNING ", "INFO ", "E ", "W ", "I ", "- "};
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
         if (cursor_take(cursor, levels[i]))
             return true;
@@ -182,7 +181,9 @@ static void skip_prefix(struct cursor *line)
 
 static void append_run(struct paste *paste, struct cursor line)
 {
-    skip_prefix(&line);
+    /* A bar is what is left of "time | level | name | message". */
+    while (cursor_take(&line, "|") || cursor_take(&line, " "))
+        ;
     if (paste->run_length + (size_t)(line.end - line.at) > PASTE_RUN)
         read_sentences(paste, false);
     for (; line.at < line.end && paste->run_length < PASTE_RUN; line.at++)
@@ -193,6 +194,7 @@ static void append_run(struct paste *paste, struct cursor line)
 static void end_line(struct paste *paste)
 {
     struct cursor line = cursor_of(paste->line, paste->line_length);
+    skip_prefix(&line);
     summary_line(paste, line);
     smi_line(paste, line);
     xla_line(paste, line);
