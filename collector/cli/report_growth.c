@@ -132,8 +132,14 @@ static bool is_sure(const struct line *line)
     return line->confidence == VS_GROWTH_HIGH || line->falls;
 }
 
-static void describe_bytes(const struct report *report, const struct lines *lines, char *out,
-                           size_t room)
+static bool is_host(const struct report *report, const struct line *line)
+{
+    return vs_places_site(report->places, line->place)->layer == VS_LAYER_HOST;
+}
+
+/* Of the device's memory, or of the host's that is pinned. */
+static void describe_bytes(const struct report *report, const struct lines *lines, bool host,
+                           char *out, size_t room)
 {
     const struct line *worst = NULL;
     double per_step = 0;
@@ -141,7 +147,8 @@ static void describe_bytes(const struct report *report, const struct lines *line
     size_t sure = 0;
     char title[PAGE_WIDTH], at[PAGE_WIDTH + 160];
     for (size_t i = 0; i < lines->count; i++) {
-        if (lines->items[i].object != 0 || !is_sure(&lines->items[i]))
+        if (lines->items[i].object != 0 || !is_sure(&lines->items[i]) ||
+            is_host(report, &lines->items[i]) != host)
             continue;
         worst = worst == NULL ? &lines->items[i] : worst;
         per_step += lines->items[i].bytes_per_step;
@@ -156,9 +163,9 @@ static void describe_bytes(const struct report *report, const struct lines *line
     else
         snprintf(at, sizeof(at), "at %zu places, %s of it at %s", sure, amount_text(worst).text,
                  title);
-    snprintf(out, room, " Memory grows by %s per step %s, since step %" PRId64 ": %s of it %s%s.",
-             size_text((int64_t)(per_step + 0.5)).text, at, worst->first_step,
-             size_text(grown).text, moment(report, worst->given_back_bytes != 0),
+    snprintf(out, room, " %s grows by %s per step %s, since step %" PRId64 ": %s of it %s%s.",
+             host ? "Pinned host memory" : "Memory", size_text((int64_t)(per_step + 0.5)).text, at,
+             worst->first_step, size_text(grown).text, moment(report, worst->given_back_bytes != 0),
              worst->falls ? ", after it had been given back before" : "");
 }
 
@@ -185,7 +192,9 @@ void report_describe_growth(const struct report *report, char *out, size_t room)
     struct lines lines = collect(report);
     out[0] = 0;
     if (lines.items != NULL)
-        describe_bytes(report, &lines, out, room);
+        describe_bytes(report, &lines, false, out, room);
+    if (lines.items != NULL && out[0] == 0)
+        describe_bytes(report, &lines, true, out, room);
     if (lines.items != NULL && out[0] == 0)
         describe_objects(report, &lines, out, room);
     free(lines.items);
