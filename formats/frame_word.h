@@ -36,7 +36,8 @@ static inline uint32_t vs_frame_line(uint64_t word)
     return (uint32_t)word;
 }
 
-/* A word with code id 0 is no frame but a remark about the frames before it: its line says which. */
+/* A word with code id 0 is no frame but a remark about the frames before it: its line says which.
+ */
 enum vs_stack_note {
     VS_STACK_NOTE_NONE = 0,
     VS_STACK_NOTE_NATIVE_CUT = 1,         /* more frames than VRAMSCOPE_DEPTH */

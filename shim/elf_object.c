@@ -204,8 +204,7 @@ static uint32_t find(const struct elf_object *object, const char *name, uint32_t
     return object->sysv_hash != NULL ? find_sysv(object, name, type) : 0;
 }
 
-uintptr_t elf_object_find_data(const struct elf_object *object, const char *name,
-                               uint32_t gnu_hash)
+uintptr_t elf_object_find_data(const struct elf_object *object, const char *name, uint32_t gnu_hash)
 {
     uint32_t index = find(object, name, gnu_hash, STT_OBJECT);
     return index != 0 ? object->base + object->symbols[index].st_value : 0;

@@ -25,9 +25,11 @@ static void require(bool holds, const char *what)
 static bool is_class(const char *name)
 {
     static const char *const classes[] = {
-        "full",    "fragmented",    "other_stream",  "pinned_segment",         "waiting_streams",
-        "limit",   "held_by_cache", "multicast",     "request_exceeds_device", "outside",
-        "unknown", "other_process", "address_space", "host_memory",            "follow_up"};
+        "full",           "fragmented",      "other_stream",
+        "pinned_segment", "waiting_streams", "limit",
+        "held_by_cache",  "multicast",       "request_exceeds_device",
+        "outside",        "unknown",         "other_process",
+        "address_space",  "host_memory",     "follow_up"};
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
         if (strcmp(name, classes[i]) == 0)
             return true;
