@@ -205,7 +205,9 @@ static uint32_t send(const struct capture *capture, const uint64_t *python, unsi
     unsigned used = capture->native_count;
     memcpy(words, capture->native, used * sizeof(words[0]));
     used += put_note(words + used, capture->native_note);
-    memcpy(words + used, python, python_words * sizeof(words[0]));
+    if (python_words > 0) {
+        memcpy(words + used, python, python_words * sizeof(words[0]));
+    }
     used += python_words;
     used += put_note(words + used, capture->python_note);
     uint32_t id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
