@@ -16,46 +16,23 @@ enum { FOLLOWED = 1, NOT_FOLLOWED = 2, SPARE_LEVELS = 64 };
 
 /* ---- levels --------------------------------------------------------------------------- */
 
-static void trim(struct vs_track *track)
+void vs_track_settle(struct vs_track *track)
 {
+    int64_t bytes = track->fall_bytes;
+    int32_t count = track->fall_count;
+    struct vs_level *below = track->levels + track->level_count;
+    while (below != track->levels && (bytes != 0 || count != 0)) {
+        below--;
+        int64_t taken_bytes = below->bytes < bytes ? below->bytes : bytes;
+        int32_t taken_count = below->count < count ? below->count : count;
+        below->bytes -= taken_bytes;
+        below->count -= taken_count;
+        bytes -= taken_bytes;
+        count -= taken_count;
+    }
     while (track->level_count != 0 && track->levels[track->level_count - 1].bytes == 0 &&
            track->levels[track->level_count - 1].count == 0)
         track->level_count--;
-}
-
-static void take_bytes(struct vs_track *track)
-{
-    for (uint32_t i = track->level_count; i-- > 0 && track->fall_bytes > 0;) {
-        struct vs_level *level = &track->levels[i];
-        int64_t taken = level->bytes < track->fall_bytes ? level->bytes : track->fall_bytes;
-        level->bytes -= taken;
-        track->fall_bytes -= taken;
-    }
-}
-
-static void take_count(struct vs_track *track)
-{
-    for (uint32_t i = track->level_count; i-- > 0 && track->fall_count > 0;) {
-        struct vs_level *level = &track->levels[i];
-        int32_t taken = level->count < track->fall_count ? level->count : track->fall_count;
-        level->count -= taken;
-        track->fall_count -= taken;
-    }
-}
-
-void vs_track_settle(struct vs_track *track)
-{
-    while (track->level_count != 0 && track->fall_count != 0) {
-        const struct vs_level *top = &track->levels[track->level_count - 1];
-        if (top->bytes > track->fall_bytes || top->count > track->fall_count)
-            break;
-        track->fall_bytes -= top->bytes;
-        track->fall_count -= top->count;
-        track->level_count--;
-    }
-    take_bytes(track);
-    take_count(track);
-    trim(track);
     track->fall_bytes = 0;
     track->fall_count = 0;
     track->fall_tick = 0;
@@ -81,50 +58,58 @@ static void thin(struct vs_track *track)
     track->level_count = kept;
 }
 
-static bool push(struct vs_track *track, uint32_t tick, int64_t bytes, int32_t count)
+/* The common case: what was made last is what was freed. */
+static inline bool fell_by_one_level(const struct vs_track *track)
+{
+    const struct vs_level *newest = track->levels + track->level_count - 1;
+    return track->level_count != 0 && newest->count == track->fall_count &&
+           newest->bytes == track->fall_bytes;
+}
+
+static inline void end_fall(struct vs_track *track)
+{
+    if (!fell_by_one_level(track)) {
+        vs_track_settle(track);
+        return;
+    }
+    track->level_count--;
+    track->fall_count = 0;
+    track->fall_bytes = 0;
+    track->fall_tick = 0;
+}
+
+/* Room for one more level. */
+static bool make_room(struct vs_track *track)
 {
     if (track->level_count > 2 * (uint32_t)track->count + SPARE_LEVELS + VS_BEATS_KEPT)
         thin(track);
-    if (track->level_count == track->level_room) {
-        size_t room = track->level_room;
-        if (!vs_grow(&track->levels, &room, room + 1, sizeof(*track->levels)))
-            return false;
-        track->level_room = (uint32_t)room;
-    }
-    track->levels[track->level_count++] = (struct vs_level){tick, count, bytes};
+    size_t room = track->level_room;
+    if (!vs_grow(&track->levels, &room, track->level_count + 1, sizeof(*track->levels)))
+        return false;
+    track->level_room = (uint32_t)room;
     return true;
 }
 
 /* ---- one change ---------------------------------------------------------------------------- */
 
-static void note_candidate(struct vs_growth *growth, struct vs_track *track)
-{
-    uint32_t allocs = track->allocs;
-    if (allocs == 1)
-        track->first_tick = growth->tick;
-    else if (track->candidate != 0)
-        vs_steps_beat(growth, track);
-    else if (allocs == 3 || (allocs & (allocs - 1)) == 0)
-        vs_steps_admit(growth, track);
-}
-
-static void note_more(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
-                      int32_t count)
+static inline void note_more(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
+                             int32_t count)
 {
     if (track->fall_count != 0 || track->fall_bytes != 0)
-        vs_track_settle(track);
-    if (!push(track, growth->tick, bytes, count)) {
+        end_fall(track);
+    if (track->level_count == track->level_room && !make_room(track)) {
         growth->error = -ENOMEM;
         return;
     }
-    if (count == 0)
-        return;
-    track->allocs++;
-    note_candidate(growth, track);
+    track->levels[track->level_count++] = (struct vs_level){growth->tick, count, bytes};
+    if (count != 0 && ++track->allocs == track->next_beat)
+        vs_steps_beat(growth, track);
 }
 
-static void note_high(struct vs_track *track, uint32_t tick)
+/* Before the first of a row of frees. */
+static void note_fall(struct vs_track *track, uint32_t tick)
 {
+    track->fall_tick = tick;
     if (track->count <= track->high_count && track->bytes <= track->high_bytes)
         return;
     track->high_tick = tick;
@@ -134,19 +119,18 @@ static void note_high(struct vs_track *track, uint32_t tick)
         track->high_bytes = track->bytes;
 }
 
-static void note_less(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
-                      int32_t count)
+static inline void note_less(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
+                             int32_t count)
 {
-    if (track->fall_count == 0 && track->fall_bytes == 0) {
-        note_high(track, growth->tick);
-        track->fall_tick = growth->tick;
-    }
+    if (track->fall_count == 0 && track->fall_bytes == 0)
+        note_fall(track, growth->tick);
     track->fall_bytes -= bytes;
     track->fall_count -= count;
     track->frees += count != 0;
 }
 
-static void note(struct vs_growth *growth, struct vs_track *track, int64_t bytes, int32_t count)
+static inline void note(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
+                        int32_t count)
 {
     if (growth->tick != UINT32_MAX)
         growth->tick++;
@@ -167,6 +151,7 @@ static void decide(struct vs_growth *growth, struct vs_track *track, uint32_t id
     const struct vs_site *site = vs_state_site(growth->state, id);
     bool followed = site != NULL && site->kind == VS_SITE_CALL && !site->segment;
     track->site = id;
+    track->next_beat = 1;
     track->followed = followed ? FOLLOWED : NOT_FOLLOWED;
 }
 
@@ -201,8 +186,8 @@ static struct vs_track *object_track(struct vs_growth *growth, enum vs_object_ki
                      sizeof(*growth->objects)))
             return NULL;
         *position = ++growth->object_count;
-        growth->objects[*position - 1] =
-            (struct vs_track){.site = site, .object = (uint8_t)(kind + 1), .followed = FOLLOWED};
+        growth->objects[*position - 1] = (struct vs_track){
+            .site = site, .object = (uint8_t)(kind + 1), .followed = FOLLOWED, .next_beat = 1};
     }
     return &growth->objects[*position - 1];
 }
@@ -224,8 +209,7 @@ static void on_event(void *self, const struct vs_state *state,
     vs_steps_mark(self, event);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ---------------------------------------------------------------------------- */
 
 int vs_growth_start(struct vs_growth *growth, struct vs_state *state, struct vs_objects *objects)
 {

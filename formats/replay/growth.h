@@ -70,9 +70,10 @@ struct vs_steps {
     bool churning;     /* what marks them is given back */
 };
 
-/* A track whose allocations come back becomes a candidate if there is room. */
-void vs_steps_admit(struct vs_growth *growth, struct vs_track *track);
-/* One more allocation of a candidate. */
+/*
+ * Told of an allocation of a track that it asked for. A track whose allocations come
+ * back becomes a candidate if there is room.
+ */
 void vs_steps_beat(struct vs_growth *growth, struct vs_track *track);
 void vs_steps_mark(struct vs_growth *growth, const struct vs_sequenced_event *event);
 /* Decides what the steps are. 0 or -ENOMEM. */
@@ -96,21 +97,22 @@ struct vs_track {
     struct vs_level *levels; /* each rests on those before; the last is the newest */
     uint32_t level_count, level_room;
     uint32_t allocs, frees;
-    int32_t count; /* live */
-    int64_t bytes;
-    /* Frees since the last allocation: not taken off the levels before the next one. */
+    uint32_t next_beat; /* the allocation steps.c wants to hear of */
     uint32_t fall_tick;
+    int64_t bytes; /* live */
+    int32_t count;
+    /* Frees since the last allocation: not taken off the levels before the next one. */
     int32_t fall_count;
     int64_t fall_bytes;
-    /* The highest it was before a fall. */
-    uint32_t high_tick;
-    int32_t high_count;
-    int64_t high_bytes;
-    uint32_t first_tick;
     uint32_t site;
     uint16_t candidate; /* number, 0 none */
     uint8_t object;     /* enum vs_object_kind + 1, 0: memory */
     uint8_t followed;   /* 0 not decided, 1 yes, 2 no */
+    /* The highest it was before a fall. */
+    int64_t high_bytes;
+    int32_t high_count;
+    uint32_t high_tick;
+    uint32_t first_tick;
 };
 
 struct vs_growth {
@@ -142,8 +144,7 @@ void vs_track_settle(struct vs_track *track);
 /* The track at a position over memory and objects; NULL behind the last. */
 struct vs_track *vs_growth_track(const struct vs_growth *growth, size_t position);
 
-/* ---- growth_find.c: what grows ----------------------------------------------------------------
- */
+/* ---- growth_find.c: what grows ------------------------------------------------------- */
 
 enum vs_growth_confidence { VS_GROWTH_MEDIUM = 1, VS_GROWTH_HIGH };
 

@@ -190,8 +190,7 @@ static int evidence(const struct series *series, const struct stretch *stretch, 
     return late && confidence != 0 ? confidence - 1 : confidence;
 }
 
-/* ---- ages --------------------------------------------------------------------------------------
- */
+/* ---- ages ---------------------------------------------------------------------------- */
 
 static uint64_t median_age(const struct series *series, const struct stretch *stretch,
                            uint64_t steps_per_window)

@@ -15,6 +15,7 @@ enum {
     LEAST_STEPS = 4,
     LEAST_RESETS = 3,
     LONGEST_ROUND = 256,
+    SHORT_ROUND = 8,
     CHURN_ALLOCS = 3,
     ALONE_STEPS = 1000 /* of a site whose memory never comes back, to be taken for steps */
 };
@@ -26,6 +27,7 @@ struct round {
     uint64_t length;
     size_t last_reset;
     size_t resets, plateaus; /* of them, after which all that is gone comes back at once */
+    int64_t dropped;         /* blocks, in all */
 };
 
 static void note_reset(const struct vs_beats *beats, size_t at, struct round *round,
@@ -38,18 +40,24 @@ static void note_reset(const struct vs_beats *beats, size_t at, struct round *ro
     int64_t drop = (int64_t)beats->items[at - 1].level - beats->items[at].level;
     int64_t rise =
         at + 1 < beats->count ? (int64_t)beats->items[at + 1].level - beats->items[at].level : drop;
+    round->dropped += drop;
     round->plateaus += rise * 10 >= drop * 7;
+}
+
+/* Of the live set, to be more than chance: a part of what comes and goes meanwhile. */
+static int32_t least_drop(const struct vs_beats *beats)
+{
+    uint32_t ticks =
+        beats->count < 2 ? 0 : beats->items[beats->count - 1].tick - beats->items[0].tick;
+    uint64_t least = beats->count < 2 ? 0 : ticks / (beats->count - 1) / 20;
+    return least < 2 ? 2 : least > INT32_MAX ? INT32_MAX : (int32_t)least;
 }
 
 static struct round find_round(const struct vs_beats *beats)
 {
     struct round round = {.length = 1};
     uint32_t spacings[LONGEST_ROUND + 1] = {0}, most = 0;
-    int32_t highest = 0;
-    for (size_t i = 0; i < beats->count; i++)
-        if (beats->items[i].level > highest)
-            highest = beats->items[i].level;
-    int32_t least = highest / 20 < 2 ? 2 : highest / 20;
+    int32_t least = least_drop(beats);
     for (size_t i = 1; i < beats->count; i++)
         if (beats->items[i].level <= beats->items[i - 1].level - least)
             note_reset(beats, i, &round, spacings);
@@ -126,18 +134,21 @@ static size_t sites_at(const struct rates *rates, uint64_t times)
     return found;
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------
- */
+/* ---- rounds -------------------------------------------------------------------------- */
 
 /*
  * Whether rounds are the program's: their live memory comes back at once (the
- * gradients of the first micro-batch), or a good part of the sites goes with them.
- * A list that grows until it is dropped rises and falls, too.
+ * gradients of the first micro-batch), it is a good part of all that comes and goes
+ * in a few occurrences (two layers), or a good part of the sites goes with them. A
+ * list that grows until it is dropped rises and falls, too.
  */
 static bool is_a_step(const struct vs_beats *beats, const struct round *round,
                       const struct rates *rates)
 {
+    int64_t ticks = beats->items[beats->count - 1].tick - beats->items[0].tick;
     if (round->plateaus * 10 >= round->resets * 8 && round->length > 2)
+        return true;
+    if (round->length <= SHORT_ROUND && round->dropped * 20 >= ticks)
         return true;
     return sites_at(rates, beats->seen / round->length) * 10 >= sites_at(rates, beats->seen);
 }
@@ -179,11 +190,10 @@ static void make_room(struct vs_growth *growth, struct vs_beats *beats)
         keep_some(beats, 0, 2);
 }
 
+/* The next occurrence, if it is one of those to keep. */
 static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t tick, int32_t level)
 {
-    uint64_t ordinal = beats->seen++;
-    beats->last_tick = tick;
-    if (ordinal != beats->next)
+    if (beats->seen++ != beats->next)
         return;
     if (!vs_grow(&beats->items, &beats->room, beats->count + 1, sizeof(*beats->items))) {
         growth->error = -ENOMEM;
@@ -195,12 +205,17 @@ static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t 
         make_room(growth, beats);
 }
 
-/* ---- candidates --------------------------------------------------------------------------------
- */
+/* ---- candidates ---------------------------------------------------------------------- */
 
 static unsigned size_of(uint32_t gap)
 {
     return gap < 2 ? 0 : 31U - (unsigned)__builtin_clz(gap);
+}
+
+/* It has not come back for far longer than it used to. */
+static bool is_over(const struct vs_beats *beats, uint32_t tick, unsigned size)
+{
+    return tick - beats->items[beats->count - 1].tick > beats->period * 8 << size;
 }
 
 /* A slot for one whose occurrences are `gap` apart: unused, or one that came to an end. */
@@ -208,17 +223,13 @@ static struct vs_beats **find_slot(struct vs_growth *growth, uint32_t gap)
 {
     unsigned size = size_of(gap);
     struct vs_beats **slots = &growth->candidates[size * VS_BEATS_OF_A_SIZE];
-    struct vs_beats **stalest = NULL;
-    for (size_t i = 0; i < VS_BEATS_OF_A_SIZE; i++) {
-        if (slots[i] == NULL)
+    for (size_t i = 0; i < VS_BEATS_OF_A_SIZE; i++)
+        if (slots[i] == NULL || is_over(slots[i], growth->tick, size))
             return &slots[i];
-        if (stalest == NULL || slots[i]->last_tick < (*stalest)->last_tick)
-            stalest = &slots[i];
-    }
-    return growth->tick - (*stalest)->last_tick > (uint64_t)8 << size ? stalest : NULL;
+    return NULL;
 }
 
-void vs_steps_admit(struct vs_growth *growth, struct vs_track *track)
+static void admit(struct vs_growth *growth, struct vs_track *track)
 {
     uint32_t gap = (growth->tick - track->first_tick) / (track->allocs - 1);
     struct vs_beats **slot = find_slot(growth, gap);
@@ -249,11 +260,24 @@ void vs_steps_admit(struct vs_growth *growth, struct vs_track *track)
 
 void vs_steps_beat(struct vs_growth *growth, struct vs_track *track)
 {
-    struct vs_beats *beats = growth->candidates[track->candidate - 1];
-    if (beats->owner == vs_track_key(track))
-        add_beat(growth, beats, growth->tick, growth->live);
+    struct vs_beats *beats =
+        track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
+    if (beats != NULL && beats->owner != vs_track_key(track)) {
+        beats = NULL; /* another one has its slot */
+        track->candidate = 0;
+    }
+    if (track->allocs == 1)
+        track->first_tick = growth->tick;
+    else if (beats == NULL)
+        admit(growth, track);
     else
-        track->candidate = 0; /* another one has its slot */
+        beats->seen = track->allocs - 1;
+    if (beats != NULL)
+        add_beat(growth, beats, growth->tick, growth->live);
+    if (track->candidate != 0)
+        track->next_beat = (uint32_t)growth->candidates[track->candidate - 1]->next + 1;
+    else
+        track->next_beat = track->allocs < 4 ? track->allocs + 1 : track->allocs * 2;
 }
 
 /* ---- marks
@@ -370,6 +394,7 @@ static size_t list_candidates(struct vs_growth *growth, const struct rates *rate
             track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
         if (beats == NULL || beats->owner != vs_track_key(track))
             continue;
+        beats->seen = track->allocs;
         if (!beats->settled)
             settle(beats, rates);
         cut(beats, growth->from_tick);

@@ -108,8 +108,7 @@ static uint32_t line_of(const struct program *program, const struct vs_grown *gr
     return vs_places_site(&program->places, &program->places.items[grown->place])->stack;
 }
 
-/* ---- healthy programs and their mutants -------------------------------------------------------
- */
+/* ---- healthy programs and their mutants ---------------------------------------------- */
 
 enum { PARAMETERS = 12, LAYERS = 6 };
 
@@ -364,6 +363,26 @@ static void inference(struct program *program)
     }
 }
 
+/* Two layers, and nothing that allocates once in a step. */
+static void twins(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 3000; step++) {
+        struct tensor kept[2][8];
+        for (int layer = 0; layer < 2; layer++)
+            for (uint32_t i = 0; i < 8; i++)
+                kept[layer][i] = make(program, 70 + i, 8192);
+        for (int layer = 2; layer-- > 0;)
+            for (uint32_t i = 8; i-- > 0;) {
+                struct tensor gradient = make(program, 80 + i, 8192);
+                drop(program, &gradient);
+                drop(program, &kept[layer][i]);
+            }
+        leak(program);
+    }
+}
+
 struct case_of {
     const char *name;
     void (*run)(struct program *program);
@@ -383,6 +402,7 @@ static const struct case_of cases[] = {
     {"one-off", with_one_off, 60},
     {"queue", with_a_queue, 120},
     {"inference", inference, 50},
+    {"twins", twins, 3000},
 };
 
 Test(growth, healthy_programs_do_not_grow)
@@ -429,8 +449,7 @@ Test(growth, each_mutant_is_found)
     }
 }
 
-/* ---- what is not one block a step -------------------------------------------------------------
- */
+/* ---- what is not one block a step ---------------------------------------------------- */
 
 static void expect_one(const struct program *program, uint32_t line, double bytes, double count,
                        int64_t first_step)
@@ -563,8 +582,7 @@ Test(growth, needs_steps)
     end(&program);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------
- */
+/* ---- objects ------------------------------------------------------------------------- */
 
 static void modules(struct program *program, bool leaks)
 {
