@@ -200,8 +200,7 @@ void report_describe_growth(const struct report *report, char *out, size_t room)
     free(lines.items);
 }
 
-/* ---- the section -------------------------------------------------------------------------------
- */
+/* ---- the section --------------------------------------------------------------------- */
 
 static void print_steps(const struct page *page, const struct vs_steps *steps)
 {

@@ -45,7 +45,8 @@ void vs_track_settle(struct vs_track *track)
 static void thin(struct vs_track *track)
 {
     const struct vs_level *newest = &track->levels[track->level_count - 1];
-    uint32_t apart = (newest->tick - track->levels[0].tick) / (track->level_count / 2), kept = 0;
+    uint32_t apart = (newest->tick - track->levels[0].tick) / (track->level_count / 2 + 1),
+             kept = 0;
     for (uint32_t i = 0; i < track->level_count; i++) {
         struct vs_level *below = kept == 0 ? NULL : &track->levels[kept - 1];
         if (below != NULL && track->levels[i].tick - below->tick <= apart) {
