@@ -77,6 +77,7 @@ __attribute__((unused)) static void plain_register(struct plain_test *test)
 #define cr_assert_not(condition, ...) PLAIN_CHECK(!(condition), "!(" #condition ")")
 #define cr_assert_eq(a, b, ...) PLAIN_CHECK((a) == (b), #a " == " #b)
 #define cr_assert_neq(a, b, ...) PLAIN_CHECK((a) != (b), #a " != " #b)
+#define cr_assert_fail(...) PLAIN_CHECK(false, "this point is not reached")
 #define cr_assert_float_eq(a, b, most_off, ...) \
     PLAIN_CHECK(fabs((a) - (b)) <= (most_off), #a " about " #b)
 #define cr_assert_lt(a, b, ...) PLAIN_CHECK((a) < (b), #a " < " #b)
