@@ -290,7 +290,8 @@ Test(interning, two_threads_race_for_a_new_stack)
     cr_assert_eq(consumer.ring->stacks_inline, 1);
 }
 
-#ifndef __SANITIZE_THREAD__ /* which waits for ever for a thread that ends by the bare system call */
+#ifndef __SANITIZE_THREAD__ /* which waits for ever for a thread that ends by the bare system call \
+                             */
 static void end_this_thread(enum stacks_test_point where)
 {
     if (where == STACKS_CLAIMED && pthread_equal(who_stops, pthread_self())) {
