@@ -2,11 +2,14 @@
 /*
  * Many threads over every kind of memory at once; at each barrier, with nobody
  * inside a call, the first thread logs what the simulated device says is used.
- * Usage: barriers LOG THREADS ROUNDS [PAUSE_MS]. Half the threads use the driver's
- * blocks, the others virtual memory or stream-ordered memory, on two devices. With
- * a pause the first thread gives the collector time to tell of what was lost.
+ * Usage: barriers LOG THREADS ROUNDS [PAUSE_MS CALLS PID_FILE]. Half the threads use
+ * the driver's blocks, the others virtual memory or stream-ordered memory, on two
+ * devices, CALLS (40) calls a round. With a pause the first thread gives the collector
+ * time to tell of what was lost; PID_FILE, awaited, names the collector, which is
+ * stopped while the calls are made, so that a small ring must lose some.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #define __CUDA_API_VERSION_INTERNAL 1
@@ -15,7 +18,7 @@
 #include "call_log.h"
 #include "driver.h"
 
-enum { MAX_THREADS = 16, CALLS_PER_ROUND = 40, KEPT = 8, DEVICES = CALL_LOG_DEVICES };
+enum { MAX_THREADS = 16, KEPT = 8, DEVICES = CALL_LOG_DEVICES };
 
 #define BARRIER_NAMES(X)   \
     X(cuMemAllocAsync)     \
@@ -38,7 +41,8 @@ static struct {
     struct driver driver;
     void *contexts[DEVICES];
     pthread_barrier_t barrier;
-    unsigned rounds, pause_ms;
+    unsigned rounds, pause_ms, calls;
+    pid_t collector; /* 0: let it run */
 } shared;
 
 struct worker {
@@ -113,7 +117,7 @@ static void one_round(struct worker *worker)
 {
     static void (*const uses[])(struct worker *, unsigned) = {use_blocks, use_mappings, use_blocks,
                                                               use_streams};
-    for (int i = 0; i < CALLS_PER_ROUND; i++)
+    for (unsigned i = 0; i < shared.calls; i++)
         uses[worker->index % 4](worker, (unsigned)random_size(worker) % KEPT);
     if (worker->stream != NULL)
         driver_check((int)api.cuStreamSynchronize(worker->stream), "cuStreamSynchronize");
@@ -130,6 +134,27 @@ static void ask(const struct worker *worker)
     driver_check(shared.driver.context_set(shared.contexts[worker->device]), "cuCtxSetCurrent");
 }
 
+static void signal_collector(int number)
+{
+    if (shared.collector != 0 && kill(shared.collector, number) != 0) {
+        perror("the collector");
+        exit(3);
+    }
+}
+
+/* The file appears whole, once somebody has found the collector. */
+static pid_t read_pid(const char *path)
+{
+    FILE *file;
+    int pid = 0;
+    for (int tries = 0; (file = fopen(path, "r")) == NULL && tries < 30000; tries++)
+        usleep(1000);
+    if (file == NULL || fscanf(file, "%d", &pid) != 1 || pid <= 1)
+        exit(2);
+    fclose(file);
+    return pid;
+}
+
 static void *work(void *argument)
 {
     struct worker *worker = argument;
@@ -137,9 +162,13 @@ static void *work(void *argument)
     if (worker->index % 4 == 3)
         driver_check((int)api.cuStreamCreate(&worker->stream, CU_STREAM_NON_BLOCKING), "stream");
     for (unsigned round = 0; round < shared.rounds; round++) {
+        if (worker->index == 0)
+            signal_collector(SIGSTOP);
+        pthread_barrier_wait(&shared.barrier);
         one_round(worker);
         pthread_barrier_wait(&shared.barrier);
         if (worker->index == 0) {
+            signal_collector(SIGCONT);
             usleep(shared.pause_ms * 1000);
             ask(worker);
             call_logged("barrier", 0);
@@ -158,6 +187,7 @@ int main(int argc, char **argv)
     unsigned count = (unsigned)strtoul(argv[2], NULL, 10);
     shared.rounds = (unsigned)strtoul(argv[3], NULL, 10);
     shared.pause_ms = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 0;
+    shared.calls = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 40;
     if (count < 1 || count > MAX_THREADS)
         return 2;
     call_log_open(argv[1], DEVICES);
@@ -167,6 +197,8 @@ int main(int argc, char **argv)
     driver_start(&shared.driver);
     for (int device = 0; device < DEVICES; device++)
         driver_check(shared.driver.context_retain(&shared.contexts[device], device), "retain");
+    if (argc > 6)
+        shared.collector = read_pid(argv[6]);
     pthread_barrier_init(&shared.barrier, NULL, count);
     for (unsigned i = 0; i < count; i++) {
         workers[i] = (struct worker){.index = i, .device = (int)(i / 4) % DEVICES, .random = i + 7};

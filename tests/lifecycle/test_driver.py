@@ -6,8 +6,10 @@ import bisect
 import collections
 import csv
 import io
+import os
+import time
 
-from lab import Failed, check, dump, equal, program, report, say, tool, verify
+from lab import Failed, check, collectors_of, dump, equal, program, report, say, tool, verify
 from test_loader import hooked_names
 
 ALWAYS = {"VRAMSCOPE_SAMPLE": "always", "VRAMSCOPE_STACKS": "none"}
@@ -122,10 +124,15 @@ def test_driver_static_runtime(lab):
 
 
 def barriers(lab, rounds, *more, env=None):
+    """The program in its rounds; with a PID_FILE as its last argument it is told there
+    which process collects."""
     log_path = lab.path("log")
     command = [program("barriers"), log_path, "8", str(rounds), *more]
-    done = lab.run(lab.on_simgpu(lab.tool_run(command), "--devices", "2"), {**ALWAYS, **(env or {})})
-    equal(f"status ({done.err})", done.status, 0)
+    process = lab.start(lab.on_simgpu(lab.tool_run(command), "--devices", "2"), {**ALWAYS, **(env or {})})
+    if more:
+        tell_collector(lab, process, more[-1])
+    _, err = process.communicate(timeout=120)
+    equal(f"status ({err})", process.returncode, 0)
     log = read_log(log_path)
     equal("barriers", len(log), rounds)
     wrong = compare(log, lab.one_trace(), None)
@@ -134,13 +141,25 @@ def barriers(lab, rounds, *more, env=None):
     return report(lab.one_trace())["trace"]["lost"]
 
 
+def tell_collector(lab, process, pid_file):
+    found = []
+    while not found and process.poll() is None:
+        found = collectors_of(lab.traces_folder)
+        time.sleep(0.01)
+    equal("collectors", len(found), 1)
+    with open(pid_file + ".new", "w", encoding="ascii") as file:
+        file.write(f"{found[0]}\n")
+    os.rename(pid_file + ".new", pid_file)
+
+
 def test_driver_barriers(lab):
     equal("lost", barriers(lab, 60), 0)
 
 
 def test_driver_barriers_lossy(lab):
     """Whatever was lost, once it was told of and the device was asked, all is accounted for."""
-    lost = barriers(lab, 8, "400", env={"VRAMSCOPE_RING": "64K", "VRAMSCOPE_WHEN_FULL": "drop",
-                                        "VRAMSCOPE_FLUSH_MS": "50"})
+    lost = barriers(lab, 8, "400", "400", lab.path("collector"),
+                    env={"VRAMSCOPE_RING": "64K", "VRAMSCOPE_WHEN_FULL": "drop",
+                         "VRAMSCOPE_FLUSH_MS": "50"})
     check(lost > 0, "a 64 KiB ring lost nothing: the test shows nothing")
     say(f"{lost} events lost")
