@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "commands.h"
+#include "dump_segments.h"
 #include "dump_stacks.h"
 #include "replay/format_size.h"
 #include "trace_argument.h"
 
 static const char help[] =
-    "usage: vramscope dump [--json] [--stacks] TRACE\n"
+    "usage: vramscope dump [--json] [--stacks | --segments-at WHEN] TRACE\n"
     "\n"
     "Prints every event, one a line: sequence, time since the first one, thread,\n"
     "device, kind, outermost call, address, size, result. With --json one JSON object\n"
@@ -24,6 +25,11 @@ static const char help[] =
     "             With --json an event has the id of its stack, and before the first\n"
     "             event of a stack comes {\"stack\":ID,\"frames\":[…]}: kind (python, native,\n"
     "             note), function, file, line, module, address in it, inlined; text.\n"
+    "  --segments-at WHEN\n"
+    "             instead of events the segments of a framework's cache and the blocks in\n"
+    "             them, as they were at WHEN: peak (most allocated, of each GPU), end, or at\n"
+    "             the marks whose text is WHEN, in which * and ? stand for any characters.\n"
+    "             A block is allocated or free; one that waits for a stream counts as free.\n"
     "\n"
     "Exit status: 0 done, 1 the trace could not be read, or not all of it.\n";
 
@@ -32,6 +38,7 @@ struct dump {
     struct dump_stacks *stacks; /* NULL: not asked for */
     bool json;
     bool want_stacks;
+    const char *segments_at; /* NULL: events */
     uint64_t first_time_ns;
     bool started;
 };
@@ -198,15 +205,32 @@ static int print_events(struct dump *dump, struct vs_reader *reader)
     return error;
 }
 
+/* What there is of `when`. Sets `*status` when the trace does not have it. */
+static int print_segments(struct vs_reader *reader, const struct dump *dump, const char *path,
+                          int *status)
+{
+    long printed = dump_segments(reader, dump->segments_at, dump->json);
+    if (printed != 0)
+        return printed < 0 ? (int)printed : 0;
+    fprintf(stderr, "vramscope: %s: no moment \"%s\" in it\n", path, dump->segments_at);
+    *status = CMD_FAILED;
+    return 0;
+}
+
 int cmd_dump(int argc, char **argv)
 {
     struct dump dump = {0};
     const char *path;
     const struct option_rule rules[] = {{"--json", &dump.json, NULL},
-                                        {"--stacks", &dump.want_stacks, NULL}};
-    int status = parse_arguments(argc, argv, help, rules, 2, &path);
+                                        {"--stacks", &dump.want_stacks, NULL},
+                                        {"--segments-at", NULL, &dump.segments_at}};
+    int status = parse_arguments(argc, argv, help, rules, 3, &path);
     if (status >= 0)
         return status;
+    if (dump.want_stacks && dump.segments_at != NULL) {
+        fputs("vramscope dump: --stacks and --segments-at do not go together\n", stderr);
+        return CMD_USAGE;
+    }
     struct vs_reader *reader = NULL;
     struct vs_error error = {{0}};
     if (vs_reader_open(path, &reader, &error) != 0) {
@@ -214,8 +238,10 @@ int cmd_dump(int argc, char **argv)
         return CMD_FAILED;
     }
     dump.reader = reader;
-    int result = print_events(&dump, reader);
-    status = finish_output(CMD_DONE);
+    status = CMD_DONE;
+    int result = dump.segments_at == NULL ? print_events(&dump, reader)
+                                          : print_segments(reader, &dump, path, &status);
+    status = finish_output(status);
     if (status == CMD_DONE && tell_damage(path, vs_reader_status(reader), result))
         status = CMD_FAILED;
     dump_stacks_free(dump.stacks);

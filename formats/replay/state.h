@@ -444,7 +444,7 @@ uint32_t vs_state_site_of(struct vs_state *state, const struct vs_event *event, 
 struct vs_free_space {
     uint64_t free_bytes;
     uint64_t largest_bytes;
-    uint64_t releasable_bytes; /* segments without a live block */
+    uint64_t releasable_bytes; /* segments and mappings without a live block */
     bool known;                /* blocks and segments fit together */
 };
 /* Returns 0 or -ENOMEM. */

@@ -4,9 +4,6 @@
  * both are compared; a difference is counted, then our figure is set to its, so
  * that one fault is one count and later totals are right again.
  */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "state_internal.h"
 
 /* ---- totals -------------------------------------------------------------------- */
@@ -154,92 +151,4 @@ void framework_free(struct vs_state *state, const struct vs_sequenced_event *seq
         state_move(state, gone.site, -(int64_t)gone.size, -1);
     }
     compare_totals(state, device, sequenced);
-}
-
-/* ---- free space -------------------------------------------------------------------- */
-
-struct placed {
-    uint64_t address, size;
-};
-
-static int by_address(const void *a, const void *b)
-{
-    uint64_t left = ((const struct placed *)a)->address,
-             right = ((const struct placed *)b)->address;
-    return (left > right) - (left < right);
-}
-
-static struct placed *blocks_in_order(const struct vs_state *state, int8_t device, size_t *count)
-{
-    struct placed *placed = malloc((state->blocks.count + 1) * sizeof(*placed));
-    if (placed == NULL)
-        return NULL;
-    size_t index = 0;
-    uint64_t address;
-    const struct vs_block *block;
-    *count = 0;
-    while ((block = vs_blocks_next(&state->blocks, &index, &address)) != NULL)
-        if (block->device == device)
-            placed[(*count)++] = (struct placed){address, block->size};
-    qsort(placed, *count, sizeof(*placed), by_address);
-    return placed;
-}
-
-/* The end of the region that starts with `*at`: mappings side by side are one. */
-static uint64_t region_end(const struct vs_state *state, struct vs_range **at, uint64_t *counted)
-{
-    uint64_t end = (*at)->start + (*at)->size;
-    bool joins = (*at)->kind == VS_SEGMENT_PIECE;
-    int8_t device = (*at)->device;
-    *counted = (*at)->bytes;
-    struct vs_range *next = vs_ranges_from(&state->segments, end);
-    while (joins && next != NULL && next->start == end && next->kind == VS_SEGMENT_PIECE &&
-           next->device == device) {
-        end += next->size;
-        *counted += next->bytes;
-        next = vs_ranges_from(&state->segments, end);
-    }
-    *at = next;
-    return end;
-}
-
-static void note_gap(struct vs_free_space *space, uint64_t from, uint64_t to)
-{
-    if (to <= from)
-        return;
-    space->free_bytes += to - from;
-    if (to - from > space->largest_bytes)
-        space->largest_bytes = to - from;
-}
-
-int vs_state_free_space(const struct vs_state *state, const struct vs_device_state *device,
-                        struct vs_free_space *out)
-{
-    *out = (struct vs_free_space){.known = device->pool_reserved == 0 && device->framework_seen};
-    size_t count = 0, used = 0;
-    struct placed *blocks = blocks_in_order(state, device->device, &count);
-    if (blocks == NULL)
-        return -ENOMEM;
-    struct vs_range *at = vs_ranges_from(&state->segments, 0);
-    while (at != NULL) {
-        if (at->device != device->device) {
-            at = vs_ranges_from(&state->segments, at->start + at->size);
-            continue;
-        }
-        uint64_t from = at->start, counted;
-        uint64_t end = region_end(state, &at, &counted);
-        uint64_t limit = from + counted < end ? from + counted : end;
-        size_t first = used;
-        for (; used < count && blocks[used].address < end; used++) {
-            out->known = out->known && blocks[used].address >= from;
-            note_gap(out, from, blocks[used].address);
-            from = blocks[used].address + blocks[used].size;
-        }
-        if (first == used)
-            out->releasable_bytes += counted;
-        note_gap(out, from, limit);
-    }
-    out->known = out->known && used == count && device->unseen_reserved == 0;
-    free(blocks);
-    return 0;
 }

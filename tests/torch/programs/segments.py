@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A mixed run of random requests: several streams, record_stream, small and large
+blocks, emptied caches, training steps, CUDA graphs with pools of their own. At
+random instants PyTorch's snapshot is kept and the trace is marked there.
+
+usage: segments.py INSTANTS FILE: writes one JSON line per instant, with its mark.
+"""
+import ctypes
+import json
+import random
+import sys
+
+import figures
+import torch
+
+SEED = 20260117
+OPERATIONS_PER_INSTANT = 12
+
+
+def snapshot_line(name):
+    segments = [{"address": s["address"], "bytes": s["total_size"],
+                 "blocks": [(b["address"], b["size"], b["state"]) for b in s["blocks"]]}
+                for s in torch.cuda.memory._snapshot()["segments"]]
+    return json.dumps({"at": name, "segments": segments}) + "\n"
+
+
+class Run:
+    def __init__(self):
+        self.random = random.Random(SEED)
+        self.streams = [torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()]
+        self.tensors, self.graphs = [], []
+        self.model = torch.nn.Sequential(torch.nn.Linear(96, 257), torch.nn.ReLU(),
+                                         torch.nn.Linear(257, 33)).cuda()
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.seen = {"pending": 0, "private": 0, "holes": 0}
+
+    def size(self):
+        """Bytes: below a block, of the small pool, of a shared and of an own segment."""
+        low, high = self.random.choice([(1, 2000), (2000, 1 << 20), (1 << 20, 10 << 20),
+                                        (10 << 20, 50 << 20)])
+        return self.random.randint(low, high)
+
+    def allocate(self):
+        with torch.cuda.stream(self.random.choice(self.streams)):
+            self.tensors.append(torch.empty(self.size(), dtype=torch.uint8, device="cuda"))
+
+    def free(self):
+        if self.tensors:
+            del self.tensors[self.random.randrange(len(self.tensors))]
+
+    def use_on_other_stream(self):
+        stream = self.random.choice(self.streams[1:])
+        with torch.cuda.stream(self.streams[0]):
+            tensor = torch.empty(self.size(), dtype=torch.uint8, device="cuda")
+        stream.wait_stream(self.streams[0])
+        with torch.cuda.stream(stream):
+            tensor.add_(1)
+        tensor.record_stream(stream)
+
+    def empty_cache(self):
+        torch.cuda.empty_cache()
+
+    def train(self):
+        rows = self.random.randint(1, 4000)
+        self.model(torch.randn(rows, 96, device="cuda")).sum().backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def capture(self):
+        graph, static = torch.cuda.CUDAGraph(), torch.ones(self.size(), device="cuda")
+        pool = self.graphs[-1][0].pool() if self.graphs and self.random.random() < 0.3 else None
+        with torch.cuda.graph(graph, pool=pool):
+            kept = static + 1
+            kept = kept * 2
+        graph.replay()
+        self.graphs.append((graph, static, kept))
+        if len(self.graphs) > 4:
+            self.graphs.pop(0)
+
+    def operate(self):
+        many, some, few = 40, 8, 1
+        action = self.random.choices(
+            [self.allocate, self.free, self.use_on_other_stream, self.train, self.empty_cache,
+             self.capture], [many, many, some, some, few, few])[0]
+        action()
+        while len(self.tensors) > 120:
+            self.free()
+
+    def note(self, line):
+        segments = json.loads(line)["segments"]
+        states = [state for s in segments for _, _, state in s["blocks"]]
+        self.seen["pending"] += "active_pending_free" in states
+        self.seen["holes"] += "inactive" in states
+        self.seen["private"] += any(tuple(s["segment_pool_id"]) != (0, 0)
+                                    for s in torch.cuda.memory_snapshot())
+
+
+def main():
+    instants, path = int(sys.argv[1]), sys.argv[2]
+    mark = ctypes.CDLL(None).vramscope_mark
+    run = Run()
+    with open(path, "w", encoding="utf-8") as out:
+        for number in range(instants):
+            for _ in range(run.random.randint(1, 2 * OPERATIONS_PER_INSTANT)):
+                run.operate()
+            name = f"instant {number}"
+            line = snapshot_line(name)
+            mark(name.encode())
+            out.write(line)
+            run.note(line)
+    figures.check("instants with free blocks", run.seen["holes"] > instants // 2)
+    figures.check("instants with private pools", run.seen["private"] > instants // 4)
+    print(json.dumps(run.seen), flush=True)
+    figures.finish()
+
+
+main()

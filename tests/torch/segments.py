@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the segments and blocks that a trace has at given instants against
+torch.cuda.memory._snapshot() taken there: addresses, sizes, what is allocated and
+the holes between (a block that waits for a stream is a hole to us).
+
+usage: segments.py --bin DIR --simgpu SCRIPT [--python PYTHON] [--alloc-conf CONF] --instants N
+Exit status: 0 equal, 1 different, 77 no PyTorch here.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+PROGRAM = pathlib.Path(__file__).parent / "programs" / "segments.py"
+SHOWN = 20
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True, type=pathlib.Path)
+    parser.add_argument("--simgpu", required=True)
+    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
+    parser.add_argument("--alloc-conf", default="")
+    parser.add_argument("--instants", required=True, type=int)
+    return parser.parse_args()
+
+
+def run_traced(arguments, folder, snapshots):
+    environment = dict(os.environ, OMP_NUM_THREADS="1", VRAMSCOPE_LOG="warn")
+    if arguments.alloc_conf:
+        environment["PYTORCH_CUDA_ALLOC_CONF"] = arguments.alloc_conf
+        environment["PYTORCH_ALLOC_CONF"] = arguments.alloc_conf
+    command = [str(arguments.bin / "vramscope"), "run", "-o", f"{folder}/trace.vscope", "--",
+               arguments.simgpu, "--devices", "1", "--memory", "16G", "--", arguments.python,
+               str(PROGRAM), str(arguments.instants), str(snapshots)]
+    return subprocess.run(command, env=environment, timeout=1500, check=False).returncode
+
+
+def layouts_of(arguments, trace):
+    """Ours: one object per instant, a line each."""
+    command = [str(arguments.bin / "vramscope"), "dump", "--json", "--segments-at", "instant *",
+               str(trace)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def merged(parts):
+    """Holes side by side as one: free blocks and those that wait for a stream."""
+    result = []
+    for address, size, allocated in parts:
+        if result and not allocated and not result[-1][2]:
+            result[-1] = (result[-1][0], result[-1][1] + size, False)
+        else:
+            result.append((address, size, allocated))
+    return result
+
+
+def theirs(snapshot):
+    return {(s["address"], s["bytes"]): merged((address, size, state == "active_allocated")
+                                               for address, size, state in s["blocks"])
+            for s in snapshot["segments"]}
+
+
+def ours(layout):
+    return {(s["address"], s["bytes"]): [(b["address"], b["bytes"], b["state"] == "allocated")
+                                         for b in s["blocks"]]
+            for s in layout["segments"]}
+
+
+def differences(layout, snapshot):
+    if layout["at"] != snapshot["at"]:
+        return [f"{layout['at']}: expected {snapshot['at']}"]
+    found, expected = ours(layout), theirs(snapshot)
+    faults = [] if layout["known"] else ["is uncertain"]
+    faults += [f"segment {s} is not PyTorch's" for s in found if s not in expected]
+    faults += [f"segment {s} is missing" for s in expected if s not in found]
+    faults += [f"segment {s}: {found[s]}, expected {expected[s]}" for s in found
+               if s in expected and found[s] != expected[s]]
+    return [f"{snapshot['at']}: {fault}" for fault in faults]
+
+
+def main():
+    arguments = parse_arguments()
+    if not arguments.python:
+        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="vramscope-segments-") as folder:
+        snapshots = pathlib.Path(folder, "snapshots.jsonl")
+        status = run_traced(arguments, folder, snapshots)
+        if status != 0:
+            print(f"the program exited with {status}")
+            return 1
+        wanted = [json.loads(line) for line in snapshots.read_text(encoding="utf-8").splitlines()]
+        traces = list(pathlib.Path(folder).rglob("*.vscope"))
+        layouts = layouts_of(arguments, traces[0]) if len(traces) == 1 else []
+    faults = [f"traces: {len(traces)}"] if len(traces) != 1 else []
+    if len(layouts) != arguments.instants or len(wanted) != arguments.instants:
+        faults.append(f"instants: {len(layouts)} ours, {len(wanted)} PyTorch's")
+    for layout, snapshot in zip(layouts, wanted):
+        faults += differences(layout, snapshot)
+    for fault in faults[:SHOWN]:
+        print(f"DIFFERENT {fault[:1000]}")
+    segments = sum(len(snapshot["segments"]) for snapshot in wanted)
+    print(f"{len(layouts)} instants, {segments} segments compared, {len(faults)} different")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
