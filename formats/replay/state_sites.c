@@ -21,11 +21,40 @@ static bool is_hash(const char *text, size_t length)
     return length == 8 && strspn(text, "0123456789abcdef") >= length;
 }
 
+/* Extension modules ("runtime.cpython-312-x86_64-linux-gnu.so") are called alike everywhere. */
+static bool is_extension_module(const char *base)
+{
+    return strstr(base, ".cpython-") != NULL || strstr(base, ".abi3.so") != NULL;
+}
+
+/* The package of an extension module that is installed: "/x/site-packages/cupy/…" → "cupy". */
+static bool package_name(const char *path, char *name, size_t room)
+{
+    static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
+    static const char cupy_bindings[] = "cupy_backends";
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        const char *start = strstr(path, folders[i]);
+        if (start == NULL)
+            continue;
+        start += strlen(folders[i]);
+        size_t length = strcspn(start, "/");
+        if (start[length] == 0)
+            return false; /* the module is its package */
+        if (length == strlen(cupy_bindings) && strncmp(start, cupy_bindings, length) == 0)
+            length = strlen("cupy");
+        snprintf(name, room, "%.*s", (int)(length < room ? length : room - 1), start);
+        return true;
+    }
+    return false;
+}
+
 /* "/x/libcudart-1a2b3c4d.so.12" → "libcudart": the directory, the version and a wheel's hash go. */
 static void owner_name(const char *path, char *name, size_t room)
 {
     const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
-    const char *suffix = strstr(base, ".so");
+    if (is_extension_module(base) && package_name(path, name, room))
+        return;
+    const char *suffix = strstr(base, is_extension_module(base) ? "." : ".so");
     size_t length = suffix != NULL ? (size_t)(suffix - base) : strlen(base);
     const char *dash = memrchr(base, '-', length);
     if (dash != NULL && is_hash(dash + 1, length - (size_t)(dash + 1 - base)))
