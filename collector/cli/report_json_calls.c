@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happened, of the report: failures, phases, objects, time in calls. */
+#include "report_fragmentation.h"
 #include "report_json.h"
 
 static json_t *attempts_json(const struct vs_summary *summary, const struct vs_oom *oom)
@@ -38,6 +39,7 @@ static json_t *oom_json(const struct report *report, const struct vs_oom *oom)
     json_set(object, "largest_free_block_bytes",
              json_integer_if(oom->largest_known, (int64_t)oom->largest_free));
     json_set(object, "cached_bytes", json_integer_if(oom->cached_known, oom->cached));
+    json_set(object, "fragmentation", report_json_fragmentation_then(report, oom));
     json_set(object, "attempts", attempts_json(summary, oom));
     json_set(object, "attempt_count", json_count(oom->attempt_count));
     return object;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "devices" of the report: what each holds at its peaks and at the end. */
+#include "report_fragmentation.h"
 #include "report_json.h"
 
 /* ---- bands ----------------------------------------------------------------------------- */
@@ -140,20 +141,6 @@ static json_t *peak_json(const struct vs_summary *summary, const struct vs_devic
     return object;
 }
 
-static json_t *fragmentation_json(const struct vs_summary *summary,
-                                  const struct vs_device_state *device)
-{
-    struct vs_free_space space = {0};
-    bool known = vs_state_free_space(summary->state, device, &space) == 0 && space.known;
-    json_t *object = json_object();
-    json_set(object, "free_in_segments_bytes", json_integer_if(known, (int64_t)space.free_bytes));
-    json_set(object, "largest_free_block_bytes",
-             json_integer_if(known, (int64_t)space.largest_bytes));
-    json_set(object, "releasable_bytes", json_integer_if(known, (int64_t)space.releasable_bytes));
-    json_set(object, "pinned_segments", json_null());
-    return object;
-}
-
 static json_t *framework_json(const struct vs_summary *summary,
                               const struct vs_device_state *device)
 {
@@ -180,7 +167,7 @@ static json_t *device_json(const struct report *report, const struct vs_device_s
     json_set(object, "context_created", context_json(report, device));
     json_set(object, "end", bands_json(summary, &end));
     json_set(object, "peak", peak_json(summary, device));
-    json_set(object, "fragmentation", fragmentation_json(summary, device));
+    json_set(object, "fragmentation", report_json_fragmentation(report, device));
     json_set(object, "framework", framework_json(summary, device));
     return object;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that failed for want of memory: what was asked for, why there was none, by whom. */
+#include "report_fragmentation.h"
 #include "report_page.h"
 
 enum { LAST_OOMS = 5 };
@@ -23,10 +24,11 @@ static void print_oom(const struct page *page, const struct report *report,
             outcome(oom), vs_oom_class_name(oom->class));
     page_wrap(page, 12, oom->why);
     struct page_text by = report_by(report, oom->site);
-    if (by.text[0] == 0)
-        return;
-    fprintf(page->out, "            by %s\n", by.text);
-    report_print_stack(page, report, 16, vs_places_of(report->places, oom->site), true);
+    if (by.text[0] != 0) {
+        fprintf(page->out, "            by %s\n", by.text);
+        report_print_stack(page, report, 16, vs_places_of(report->places, oom->site), true);
+    }
+    report_print_pinned(page, report, oom);
 }
 
 void report_print_ooms(const struct page *page, const struct report *report)

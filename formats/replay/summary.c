@@ -65,6 +65,7 @@ static int start_counting(struct vs_summary *summary)
     struct vs_state *state = summary->state;
     int results[] = {
         vs_ooms_start(&summary->ooms, state),
+        vs_fragmentations_start(&summary->fragmentations, state),
         vs_failures_start(&summary->failures, state),
         vs_slow_calls_start(&summary->slow_calls, state),
     };
@@ -246,6 +247,7 @@ static int finish(struct vs_summary *summary)
     int errors[] = {result,
                     sites,
                     state->error,
+                    summary->fragmentations.error,
                     summary->failures.error,
                     summary->objects.error,
                     summary->slow_calls.error,

@@ -9,6 +9,7 @@
 
 #include "analysis.h"
 #include "checks.h"
+#include "fragmentation.h"
 #include "growth.h"
 #include "trace.h"
 
@@ -27,6 +28,7 @@ struct vs_summary {
     struct vs_peaks peaks;
     struct vs_sites sites;
     struct vs_ooms ooms;
+    struct vs_fragmentations fragmentations;
     struct vs_failures failures;
     struct vs_objects objects;
     struct vs_slow_calls slow_calls;

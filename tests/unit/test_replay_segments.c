@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments with their blocks, holes and what could be given back, at one instant. */
+#include "replay/fragmentation.h"
 #include "replay/segments.h"
 
 #include "replay_lab.h"
@@ -80,5 +81,86 @@ Test(segments, what_lies_in_no_segment_is_not_hidden)
     cr_assert_eq(layout.count, 1U);
     cr_assert_eq(layout.block_count, 1U);
     vs_layout_release(&layout);
+    lab_close(&lab);
+}
+
+/* ---- fragmentation --------------------------------------------------------------------- */
+
+static void give_up(struct lab *lab, uint64_t size)
+{
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_OOM,
+                                   .module = TORCH,
+                                   .size = size,
+                                   .extra = {lab->allocated, lab->reserved}});
+}
+
+/* A pinned segment's blocks are less than the free bytes that they keep; the worst comes first. */
+Test(fragmentation, pinned_segments_by_what_they_hold)
+{
+    struct lab lab = lab_open();
+    lab_segment(&lab, BASE, 20 * MIB);
+    lab_segment(&lab, BASE + GIB, 500 * MIB);
+    lab_segment(&lab, BASE + 2 * GIB, 40 * MIB);
+    lab_segment(&lab, BASE + 3 * GIB, 100 * MIB); /* nothing lives here */
+    lab_block(&lab, BASE, 2 * MIB);
+    lab_block(&lab, BASE + GIB + 100 * MIB, MIB);
+    lab_block(&lab, BASE + GIB + 300 * MIB, 3 * MIB);
+    lab_block(&lab, BASE + 2 * GIB, 30 * MIB); /* full enough */
+    struct vs_fragmentation now;
+    cr_assert_eq(vs_fragmentation_of(lab.state, lab_device(&lab), &now), 0);
+    cr_assert(now.known);
+    cr_assert_eq(now.pinned_count, 2U);
+    cr_assert_eq(now.kept, 2U);
+    cr_assert_eq(now.pinned_held_bytes, (496 + 18) * MIB);
+    cr_assert_eq(now.releasable_bytes, 100 * MIB);
+    cr_assert_eq(now.largest_free_bytes, 199 * MIB);
+    cr_assert_eq(now.pinned[0].address, BASE + GIB);
+    cr_assert_eq(now.pinned[0].live_bytes, 4 * MIB);
+    cr_assert_eq(now.pinned[0].live_count, 2U);
+    cr_assert_eq(now.pinned[0].site_count, 1U);
+    cr_assert_eq(now.pinned[1].address, BASE);
+    lab_close(&lab);
+}
+
+Test(fragmentation, more_pinned_segments_than_are_kept)
+{
+    struct lab lab = lab_open();
+    enum { SEGMENTS = 3 * VS_PINNED_KEPT };
+    for (uint64_t i = 0; i < SEGMENTS; i++) {
+        uint64_t rank = i * 7 % SEGMENTS; /* in no order; 7 and 48 have no divisor in common */
+        lab_segment(&lab, BASE + i * GIB, (20 + rank) * MIB);
+        lab_block(&lab, BASE + i * GIB, MIB);
+    }
+    struct vs_fragmentation now;
+    cr_assert_eq(vs_fragmentation_of(lab.state, lab_device(&lab), &now), 0);
+    cr_assert_eq(now.pinned_count, (uint64_t)SEGMENTS);
+    cr_assert_eq(now.kept, (size_t)VS_PINNED_KEPT);
+    for (uint64_t i = 0; i < VS_PINNED_KEPT; i++)
+        cr_assert_eq(now.pinned[i].bytes, (20 + SEGMENTS - 1 - i) * MIB);
+    lab_close(&lab);
+}
+
+/* Kept as it was when the request failed; of many failures the last ones are. */
+Test(fragmentation, at_failures)
+{
+    struct lab lab = lab_open();
+    static struct vs_fragmentations kept;
+    memset(&kept, 0, sizeof(kept));
+    cr_assert_eq(vs_fragmentations_start(&kept, lab.state), 0);
+    lab_segment(&lab, BASE, 20 * MIB);
+    lab_block(&lab, BASE, 2 * MIB);
+    uint64_t first = lab.sequence, last = first;
+    give_up(&lab, GIB);
+    lab_block_free(&lab, BASE, 2 * MIB);
+    cr_assert_not_null(vs_fragmentations_at(&kept, first));
+    cr_assert_eq(vs_fragmentations_at(&kept, first)->pinned_count, 1U);
+    cr_assert_null(vs_fragmentations_at(&kept, first + 2));
+    for (int i = 0; i < VS_FRAGMENTATIONS_KEPT; i++) {
+        last = lab.sequence;
+        give_up(&lab, GIB);
+    }
+    cr_assert_null(vs_fragmentations_at(&kept, first));
+    cr_assert_eq(vs_fragmentations_at(&kept, last)->pinned_count, 0U);
+    cr_assert_eq(vs_fragmentations_at(&kept, last)->releasable_bytes, 20 * MIB);
     lab_close(&lab);
 }

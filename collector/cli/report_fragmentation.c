@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Below a request that failed and would have fitted without them: the segments that
+ * few live bytes keep from it, and whose those are.
+ */
+#include <inttypes.h>
+
+#include "report_fragmentation.h"
+#include "report_page.h"
+
+enum { PINNED_SHOWN = 3, SITES_SHOWN = 3, INDENT = 12 };
+
+static bool is_among(const struct page_text *texts, size_t count, const char *text)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(texts[i].text, text) == 0)
+            return true;
+    return false;
+}
+
+static void print_sites(const struct page *page, const struct report *report,
+                        const struct vs_pinned *pinned)
+{
+    struct page_text shown[SITES_SHOWN];
+    size_t count = 0;
+    for (size_t i = 0; i < pinned->site_count && i < VS_PINNED_SITES && count < SITES_SHOWN; i++) {
+        struct page_text by = report_by(report, pinned->sites[i]);
+        if (by.text[0] == 0 || is_among(shown, count, by.text))
+            continue;
+        fprintf(page->out, "%*sby %s\n", INDENT + 2, "", by.text);
+        if (count == 0)
+            report_print_stack(page, report, INDENT + 6,
+                               vs_places_of(report->places, pinned->sites[i]), true);
+        shown[count++] = by;
+    }
+}
+
+/* No hole was large enough, but what is held and the device's free memory together were. */
+static bool kept_from_it(const struct vs_fragmentation *then, const struct vs_oom *oom)
+{
+    return !oom->repaired && oom->layer == VS_LAYER_FRAMEWORK &&
+           then->largest_free_bytes < oom->requested && oom->free_bytes < oom->requested &&
+           then->pinned_held_bytes >= oom->requested - oom->free_bytes;
+}
+
+void report_print_pinned(const struct page *page, const struct report *report,
+                         const struct vs_oom *oom)
+{
+    const struct vs_fragmentation *then =
+        vs_fragmentations_at(&report->summary->fragmentations, oom->sequence);
+    if (then == NULL || !kept_from_it(then, oom))
+        return;
+    uint64_t shown_bytes = 0;
+    size_t shown = then->kept < PINNED_SHOWN ? then->kept : PINNED_SHOWN;
+    for (size_t i = 0; i < shown; i++) {
+        const struct vs_pinned *pinned = &then->pinned[i];
+        fprintf(page->out, "%*s%s segment kept by %s in %s live block%s, %s of it free\n", INDENT,
+                "", size_text((int64_t)pinned->bytes).text,
+                size_text((int64_t)pinned->live_bytes).text, page_count(pinned->live_count).text,
+                plural(pinned->live_count), size_text((int64_t)pinned->held_bytes).text);
+        print_sites(page, report, pinned);
+        shown_bytes += pinned->held_bytes;
+    }
+    uint64_t more = then->pinned_count - shown;
+    if (more != 0)
+        fprintf(page->out, "%*s%s more such segment%s, %s of them free\n", INDENT, "",
+                page_count(more).text, plural(more),
+                size_text((int64_t)(then->pinned_held_bytes - shown_bytes)).text);
+}
