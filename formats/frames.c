@@ -142,6 +142,9 @@ static struct kept *keep(struct vs_frames *frames, uint32_t stack, struct vs_fra
     struct kept *one = malloc(sizeof *one);
     if (one == NULL)
         return NULL;
+    struct vs_frame *fitted = count == 0 ? NULL : realloc(list, count * sizeof *list);
+    if (fitted != NULL)
+        list = fitted;
     if (frames->kept == VS_FRAMES_KEPT)
         forget_oldest(frames);
     struct kept **bucket = bucket_of(frames, stack);

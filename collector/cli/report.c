@@ -27,11 +27,12 @@ static int print(const struct report *report)
         report_print(stdout, report);
         return finish_output(CMD_DONE);
     }
-    json_t *root = report_json(report);
-    json_dumpf(root, stdout, JSON_INDENT(1));
+    bool whole = report_write_json(stdout, report);
     putchar('\n');
-    json_decref(root);
-    return finish_output(CMD_DONE);
+    if (!whole)
+        fprintf(stderr, "vramscope: %s: %s\n", vs_reader_path(report->summary->reader),
+                strerror(ENOMEM));
+    return finish_output(whole ? CMD_DONE : CMD_FAILED);
 }
 
 static long frames_of(void *self, uint32_t stack, const struct vs_frame **out)

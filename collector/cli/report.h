@@ -43,8 +43,8 @@ struct report {
 };
 
 void report_print(FILE *out, const struct report *report);
-/* New reference; NULL without memory. The fields are those of "vramscope-report/1". */
-json_t *report_json(const struct report *report);
+/* False without memory; the text is incomplete then. The fields are "vramscope-report/1". */
+bool report_write_json(FILE *out, const struct report *report);
 
 /* report_options.c: returns -1 to go on, else the exit status. `*path`: the trace or folder. */
 int report_parse(int argc, char **argv, struct report_options *options, const char **path);

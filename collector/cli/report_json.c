@@ -113,29 +113,28 @@ static json_t *window_json(const struct vs_summary *summary)
     return object;
 }
 
-json_t *report_json(const struct report *report)
+bool report_write_json(FILE *out, const struct report *report)
 {
     const struct vs_summary *summary = report->summary;
-    json_t *root = json_object();
-    if (root == NULL)
-        return NULL;
-    json_set(root, "schema", json_string("vramscope-report/1"));
-    json_set(root, "trace", trace_json(summary));
+    struct json_writer root;
+    json_writer_begin(&root, out);
+    json_writer_member(&root, "schema", json_string("vramscope-report/1"));
+    json_writer_member(&root, "trace", trace_json(summary));
     if (summary->windowed)
-        json_set(root, "window", window_json(summary));
-    json_set(root, "process", process_json(summary));
-    json_set(root, "hooks", hooks_json(summary));
-    json_set(root, "devices", report_json_devices(report));
-    json_set(root, "sites", report_json_sites(report));
+        json_writer_member(&root, "window", window_json(summary));
+    json_writer_member(&root, "process", process_json(summary));
+    json_writer_member(&root, "hooks", hooks_json(summary));
+    json_writer_member(&root, "devices", report_json_devices(report));
+    report_json_sites(report, &root);
     if (report->options->by_given)
-        json_set(root, "groups", report_json_groups(report));
-    json_set(root, "growth", report_json_growth(report));
-    json_set(root, "ooms", report_json_ooms(report));
-    json_set(root, "failures", report_json_failures(report));
-    json_set(root, "phases", report_json_phases(report));
-    json_set(root, "objects", report_json_objects(report));
-    json_set(root, "slow_calls", report_json_slow_calls(report));
+        report_json_groups(report, &root);
+    json_writer_member(&root, "growth", report_json_growth(report));
+    json_writer_member(&root, "ooms", report_json_ooms(report));
+    json_writer_member(&root, "failures", report_json_failures(report));
+    json_writer_member(&root, "phases", report_json_phases(report));
+    json_writer_member(&root, "objects", report_json_objects(report));
+    json_writer_member(&root, "slow_calls", report_json_slow_calls(report));
     if (report->others != NULL && report->others->count != 0)
-        json_set(root, "others", others_json(report->others));
-    return root;
+        json_writer_member(&root, "others", others_json(report->others));
+    return json_writer_end(&root);
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "json_writer.h"
 #include "report.h"
 
 enum { ERROR_NAME_BYTES = 32, DEVICE_OFFSET = 128 };
@@ -12,7 +13,7 @@ enum { ERROR_NAME_BYTES = 32, DEVICE_OFFSET = 128 };
 /* report_json_devices.c */
 json_t *report_json_devices(const struct report *report);
 /* report_json_sites.c */
-json_t *report_json_sites(const struct report *report);
+void report_json_sites(const struct report *report, struct json_writer *root);
 /* Number of a site's place as in "sites"; null for 0. */
 json_t *report_json_stack(const struct report *report, uint32_t site);
 const char *report_site_kind(uint8_t kind);
@@ -20,7 +21,7 @@ void report_json_stats(json_t *object, const struct vs_site_stats *stats);
 /* One entry for what --top and --min-bytes leave out of a layer of a device. */
 json_t *report_json_rest(int device, unsigned layer, size_t count, const struct vs_site_stats *sum);
 /* report_json_groups.c */
-json_t *report_json_groups(const struct report *report);
+void report_json_groups(const struct report *report, struct json_writer *root);
 /* report_json_growth.c */
 json_t *report_json_growth(const struct report *report);
 /* report_json_calls.c */

@@ -132,7 +132,7 @@ static size_t rank(const struct report *report, struct ranked *ranked)
 
 /* The groups of one layer of one device, and what is left out of them. Returns their number. */
 static size_t add_layer(const struct report *report, const struct ranked *ranked, size_t count,
-                        const struct members *members, json_t *list)
+                        const struct members *members, struct json_writer *root)
 {
     struct vs_site_stats rest = {0};
     size_t i = 0, left_out = 0, top = report->options->top;
@@ -140,30 +140,31 @@ static size_t add_layer(const struct report *report, const struct ranked *ranked
          i++) {
         const struct vs_group *group = ranked[i].group;
         if ((top == 0 || i < top) && !report_is_small(report, &group->stats)) {
-            json_array_append_new(list, group_json(report, group, members));
+            json_writer_item(root, group_json(report, group, members));
             continue;
         }
         vs_site_stats_add(&rest, &group->stats);
         left_out++;
     }
     if (left_out != 0)
-        json_array_append_new(list,
-                              report_json_rest(ranked->device, ranked->layer, left_out, &rest));
+        json_writer_item(root, report_json_rest(ranked->device, ranked->layer, left_out, &rest));
     return i;
 }
 
-json_t *report_json_groups(const struct report *report)
+void report_json_groups(const struct report *report, struct json_writer *root)
 {
     struct members members = {0};
     struct ranked *ranked = calloc(report->places->group_count + 1, sizeof(*ranked));
-    json_t *list = json_array();
+    json_writer_begin_list(root, "groups");
     if (ranked != NULL && list_members(report->places, &members)) {
         size_t count = rank(report, ranked);
         for (size_t i = 0; i < count;)
-            i += add_layer(report, ranked + i, count - i, &members, list);
+            i += add_layer(report, ranked + i, count - i, &members, root);
+    } else {
+        root->failed = true;
     }
+    json_writer_end_list(root);
     free(members.items);
     free(members.first);
     free(ranked);
-    return list;
 }

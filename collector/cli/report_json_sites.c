@@ -194,22 +194,26 @@ static void choose_all(const struct report *report, bool *listed, const struct v
                 choose(report, slot - DEVICE_OFFSET, layer, listed, ranked, rests);
 }
 
-json_t *report_json_sites(const struct report *report)
+void report_json_sites(const struct report *report, struct json_writer *root)
 {
     const struct vs_places *places = report->places;
     bool *listed = calloc(places->count + 1, sizeof(*listed));
     const struct vs_place **ranked = calloc(places->count + 1, sizeof(*ranked));
-    json_t *list = json_array(), *rests = json_array();
-    if (listed != NULL && ranked != NULL) {
+    json_t *rests = json_array();
+    json_writer_begin_list(root, "sites");
+    if (listed != NULL && ranked != NULL && rests != NULL) {
         note_references(report, listed);
         choose_all(report, listed, ranked, rests);
         for (size_t i = 0; i < places->count; i++)
             if (listed[i])
-                json_array_append_new(list, place_json(report, &places->items[i]));
-        json_array_extend(list, rests);
+                json_writer_item(root, place_json(report, &places->items[i]));
+        for (size_t i = 0; i < json_array_size(rests); i++)
+            json_writer_item(root, json_incref(json_array_get(rests, i)));
+    } else {
+        root->failed = true;
     }
+    json_writer_end_list(root);
     json_decref(rests);
     free(listed);
     free(ranked);
-    return list;
 }

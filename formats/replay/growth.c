@@ -130,6 +130,22 @@ static inline void note_less(struct vs_growth *growth, struct vs_track *track, i
     track->frees += count != 0;
 }
 
+/* Remembers the last fall to each number of live blocks or to fewer. */
+static inline void note_live(struct vs_growth *growth, int32_t count)
+{
+    int32_t before = growth->live, after = before + count < 0 ? 0 : before + count;
+    if (!vs_grow(&growth->fell_to, &growth->fell_room, (size_t)after + 1,
+                 sizeof(*growth->fell_to))) {
+        growth->error = -ENOMEM;
+        return;
+    }
+    for (int32_t i = before + 1; i <= after; i++)
+        growth->fell_to[i] = growth->fell_to[i - 1];
+    if (after < before)
+        growth->fell_to[after] = growth->tick;
+    growth->live = after;
+}
+
 static inline void note(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
                         int32_t count)
 {
@@ -141,7 +157,7 @@ static inline void note(struct vs_growth *growth, struct vs_track *track, int64_
         note_less(growth, track, bytes, count);
     track->bytes += bytes;
     track->count += count;
-    growth->live += count;
+    note_live(growth, count);
 }
 
 /* ---- who tells of changes -------------------------------------------------------------------- */
@@ -252,6 +268,7 @@ void vs_growth_release(struct vs_growth *growth)
             free(growth->candidates[i]->items);
         free(growth->candidates[i]);
     }
+    free(growth->fell_to);
     free(growth->marked.items);
     for (size_t i = 0; i < growth->named_count; i++)
         free(growth->named[i].beats.items);

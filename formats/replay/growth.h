@@ -20,6 +20,7 @@
 struct vs_beat {
     uint32_t tick;
     int32_t level; /* blocks live before it; of a marked step: its number */
+    int32_t low;   /* the fewest that a free left since the one before */
 };
 
 enum {
@@ -124,6 +125,8 @@ struct vs_growth {
     uint32_t tick;
     uint32_t from_tick; /* of a window's beginning */
     int32_t live;       /* blocks and objects followed */
+    uint32_t *fell_to;  /* for every number up to `live`: when so many or fewer were last left */
+    size_t fell_room;
     struct vs_beats *candidates[VS_CANDIDATES];
     struct vs_beats marked;
     struct vs_named_beats named[VS_MARKS_KEPT];

@@ -22,7 +22,14 @@ enum {
 
 /* ---- the list of occurrences ------------------------------------------------------------- */
 
-/* A round: what is live falls at regular occurrences. */
+/*
+ * A round: at regular occurrences less is live than at the one before, or was for a
+ * moment since, or more is. Between two layers the batch is there, between two
+ * micro-batches the gradients are, from one layer's backward pass to the next
+ * activations go; from step to step all this begins anew.
+ */
+enum round_view { ROUND_FALLS, ROUND_DIPS, ROUND_RISES, ROUND_VIEWS };
+
 struct round {
     uint64_t length;
     size_t last_reset;
@@ -30,37 +37,53 @@ struct round {
     int64_t dropped;         /* blocks, in all */
 };
 
-static void note_reset(const struct vs_beats *beats, size_t at, struct round *round,
-                       uint32_t *spacings)
+static int64_t seen_as(const struct vs_beat *beat, enum round_view view)
+{
+    return view == ROUND_DIPS    ? beat->low
+           : view == ROUND_RISES ? -(int64_t)beat->level
+                                 : beat->level;
+}
+
+/* How much lower than the one before; 0 unless a dip is lower than the one behind it, too. */
+static int64_t drop_at(const struct vs_beats *beats, size_t at, enum round_view view)
+{
+    const struct vs_beat *beat = &beats->items[at];
+    if (view == ROUND_DIPS && at + 1 < beats->count && beat[1].low <= beat->low)
+        return 0;
+    return seen_as(beat - 1, view) - seen_as(beat, view);
+}
+
+static void note_reset(const struct vs_beats *beats, size_t at, enum round_view view,
+                       struct round *round, uint32_t *spacings)
 {
     if (round->resets != 0 && at - round->last_reset <= LONGEST_ROUND)
         spacings[at - round->last_reset]++;
     round->resets++;
     round->last_reset = at;
-    int64_t drop = (int64_t)beats->items[at - 1].level - beats->items[at].level;
-    int64_t rise =
-        at + 1 < beats->count ? (int64_t)beats->items[at + 1].level - beats->items[at].level : drop;
+    const struct vs_beat *beat = &beats->items[at];
+    int64_t drop = drop_at(beats, at, view);
+    int64_t rise = at + 1 < beats->count ? seen_as(beat + 1, view) - seen_as(beat, view) : drop;
     round->dropped += drop;
     round->plateaus += rise * 10 >= drop * 7;
 }
 
 /* Of the live set, to be more than chance: a part of what comes and goes meanwhile. */
-static int32_t least_drop(const struct vs_beats *beats)
+static int64_t least_drop(const struct vs_beats *beats)
 {
     uint32_t ticks =
         beats->count < 2 ? 0 : beats->items[beats->count - 1].tick - beats->items[0].tick;
     uint64_t least = beats->count < 2 ? 0 : ticks / (beats->count - 1) / 20;
-    return least < 2 ? 2 : least > INT32_MAX ? INT32_MAX : (int32_t)least;
+    return least < 2 ? 2 : (int64_t)least;
 }
 
-static struct round find_round(const struct vs_beats *beats)
+static struct round find_round(const struct vs_beats *beats, enum round_view view)
 {
     struct round round = {.length = 1};
     uint32_t spacings[LONGEST_ROUND + 1] = {0}, most = 0;
-    int32_t least = least_drop(beats);
+    int64_t least = least_drop(beats);
     for (size_t i = 1; i < beats->count; i++)
-        if (beats->items[i].level <= beats->items[i - 1].level - least)
-            note_reset(beats, i, &round, spacings);
+        if (drop_at(beats, i, view) >= least)
+            note_reset(beats, i, view, &round, spacings);
     for (uint32_t spacing = 2; spacing <= LONGEST_ROUND; spacing++)
         if (spacings[spacing] > most) {
             most = spacings[spacing];
@@ -150,29 +173,49 @@ static bool is_a_step(const struct vs_beats *beats, const struct round *round,
         return true;
     if (round->length <= SHORT_ROUND && round->dropped * 20 >= ticks)
         return true;
-    return sites_at(rates, beats->seen / round->length) * 10 >= sites_at(rates, beats->seen);
+    return sites_at(rates, beats->seen / beats->every / round->length) * 10 >=
+           sites_at(rates, beats->seen / beats->every);
 }
 
-/* Keeps one item in `every`, from `first` on. */
+/* Keeps one item in `every`, from `first` on, with the lowest of those left out before it. */
 static void keep_some(struct vs_beats *beats, size_t first, uint64_t every)
 {
     size_t kept = 0;
-    for (size_t i = first; i < beats->count; i += every)
-        beats->items[kept++] = beats->items[i];
+    int32_t low = INT32_MAX;
+    for (size_t i = 0; i < beats->count; i++) {
+        low = beats->items[i].low < low ? beats->items[i].low : low;
+        if (i < first || (i - first) % every != 0)
+            continue;
+        beats->items[kept] = beats->items[i];
+        beats->items[kept++].low = low;
+        low = INT32_MAX;
+    }
     beats->count = kept;
     beats->first += first * beats->period;
     beats->period *= every;
     beats->next = beats->first + kept * beats->period;
 }
 
+/* Makes a round one step. False if there is none. */
+static bool take_round(struct vs_beats *beats, const struct rates *rates)
+{
+    for (enum round_view view = 0; view < ROUND_VIEWS; view++) {
+        struct round round = find_round(beats, view);
+        if (round.length == 1 || !is_a_step(beats, &round, rates))
+            continue;
+        keep_some(beats, round.last_reset % round.length, round.length);
+        beats->every = beats->period;
+        return true;
+    }
+    return false;
+}
+
+/* Layers have rounds, and micro-batches of them again. */
 static void settle(struct vs_beats *beats, const struct rates *rates)
 {
-    struct round round = find_round(beats);
     beats->settled = true;
-    if (round.length == 1 || !is_a_step(beats, &round, rates))
-        return;
-    keep_some(beats, round.last_reset % round.length, round.length);
-    beats->every = round.length;
+    while (take_round(beats, rates))
+        continue;
 }
 
 static void make_room(struct vs_growth *growth, struct vs_beats *beats)
@@ -190,6 +233,20 @@ static void make_room(struct vs_growth *growth, struct vs_beats *beats)
         keep_some(beats, 0, 2);
 }
 
+/* The fewest blocks that a free has left since a tick; as many as are live without one. */
+static int32_t lowest_since(const struct vs_growth *growth, uint32_t tick)
+{
+    int32_t low = 0, high = growth->live;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (growth->fell_to[middle] > tick)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 /* The next occurrence, if it is one of those to keep. */
 static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t tick, int32_t level)
 {
@@ -199,7 +256,10 @@ static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t 
         growth->error = -ENOMEM;
         return;
     }
-    beats->items[beats->count++] = (struct vs_beat){tick, level};
+    int32_t low = beats->settled || beats->count == 0
+                      ? level
+                      : lowest_since(growth, beats->items[beats->count - 1].tick);
+    beats->items[beats->count++] = (struct vs_beat){tick, level, low};
     beats->next += beats->period;
     if (beats->count == VS_BEATS_KEPT)
         make_room(growth, beats);
