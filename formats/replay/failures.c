@@ -91,57 +91,88 @@ void vs_failures_release(struct vs_failures *failures)
 
 /* ---- hints ----------------------------------------------------------------------------- */
 
+/* The first line that fits is the hint. */
 struct hint {
-    int32_t result; /* CUresult and cudaError_t share these values */
+    int32_t result; /* CUresult and cudaError_t share these values; -1 any */
+    uint8_t kind;   /* 0 any */
     const char *text;
 };
 
-static const struct hint hints[] = {
-    {1, "an argument is wrong: a pointer that was freed already, is not the start of an "
-        "allocation, or belongs to another allocator"},
-    {3, "the driver is not initialised here: often a forked child of a process that used CUDA"},
-    {100, "no device is visible: check CUDA_VISIBLE_DEVICES and the container's devices"},
-    {101, "a device number out of range: check CUDA_VISIBLE_DEVICES"},
-    {200, "the module's image is not usable on this device"},
-    {201, "no context, or one that was destroyed: the device may have been reset"},
-    {209, "the module holds no code for this device"},
-    {400, "a handle that is not valid: released already, or of another process"},
-    {700, "an earlier kernel wrote outside its memory; every later call fails with it"},
-    {704, "peer access was enabled before: harmless"},
-    {709, "the context was destroyed while it was in use"},
-    {710, "an assertion in an earlier kernel failed; every later call fails with it"},
-    {712, "this host memory is pinned already"},
-    {713, "this host memory was not pinned by this call's kin"},
-    {719, "an earlier kernel failed; every later call fails with it"},
-    {800, "not permitted here: IPC of this kind of memory, or a call the stream's state forbids"},
-    {801, "not supported by this device, driver or kind of memory"},
-    {900, "not permitted while a stream is being captured into a graph"},
-    {901, "the capture was broken by an earlier call"},
-    {906, "the legacy stream was used while another stream was being captured"},
-    {908, "the call comes from another thread than the one that began the capture"},
-};
+enum { ANY_RESULT = -1, ANY_KIND = 0 };
 
-static const char *hint_by_kind(uint8_t kind)
-{
-    switch (kind) {
-    case VS_KIND_IPC_OPEN:
-    case VS_KIND_PHYS_IMPORT:
-        return "the exporting process may have ended or freed the memory";
-    case VS_KIND_MULTICAST_CREATE:
-    case VS_KIND_MULTICAST_BIND:
-        return "multicast needs NVSwitch and a running fabric manager; NCCL_NVLS_ENABLE=0 avoids "
-               "it";
-    case VS_KIND_HOST_REGISTER:
-        return "the range may be pinned already, read-only, or over the limit of locked memory";
-    default:
-        return "see the error's description in the CUDA manual";
-    }
-}
+static const struct hint hints[] = {
+    /* this call with this error */
+    {1, VS_KIND_IPC_GET,
+     "memory that has no legacy IPC handle: made by the VMM calls (expandable segments, sleep "
+     "modes) or from a pool; only memory of cudaMalloc has one"},
+    {801, VS_KIND_IPC_GET, "legacy IPC is not supported on this system"},
+    {1, VS_KIND_IPC_OPEN,
+     "not a handle of live memory of another process: the exporter freed it or ended, or the "
+     "handle was changed on its way"},
+    {201, VS_KIND_IPC_OPEN, "a process cannot open its own handle"},
+    {208, VS_KIND_IPC_OPEN, "this process has that memory open already"},
+    {801, VS_KIND_IPC_OPEN,
+     "the two devices cannot reach each other, or the handle is of a kind that is not supported "
+     "here"},
+    {1, VS_KIND_MAP,
+     "the range is not reserved, is mapped already, or is not in whole pages of the memory's "
+     "granularity"},
+    {1, VS_KIND_UNMAP, "the range does not begin and end with mappings"},
+    {1, VS_KIND_SET_ACCESS, "part of the range is not mapped"},
+    {1, VS_KIND_UNRESERVE, "not a whole reservation, or part of it is still mapped"},
+    {1, VS_KIND_HOST_REGISTER, "the range is not memory that can be pinned as a whole"},
+    /* errors that say by themselves what is wrong */
+    {3, ANY_KIND,
+     "the driver is not initialised here: often a forked child of a process that used CUDA"},
+    {100, ANY_KIND, "no device is visible: check CUDA_VISIBLE_DEVICES and the container's devices"},
+    {101, ANY_KIND, "a device number out of range: check CUDA_VISIBLE_DEVICES"},
+    {200, ANY_KIND, "the module's image is not usable on this device"},
+    {201, ANY_KIND, "no context, or one that was destroyed: the device may have been reset"},
+    {209, ANY_KIND, "the module holds no code for this device"},
+    {700, ANY_KIND, "an earlier kernel wrote outside its memory; every later call fails with it"},
+    {704, ANY_KIND, "peer access was enabled before: harmless"},
+    {709, ANY_KIND, "the context was destroyed while it was in use"},
+    {710, ANY_KIND, "an assertion in an earlier kernel failed; every later call fails with it"},
+    {712, ANY_KIND, "this host memory is pinned already"},
+    {713, ANY_KIND, "this host memory was not pinned by this call's kin"},
+    {719, ANY_KIND, "an earlier kernel failed; every later call fails with it"},
+    {802, ANY_KIND,
+     "the system is not ready: on machines with NVSwitch the fabric manager must run"},
+    {900, ANY_KIND, "not permitted while a stream is being captured into a graph"},
+    {901, ANY_KIND, "the capture was broken by an earlier call"},
+    {906, ANY_KIND, "the legacy stream was used while another stream was being captured"},
+    {908, ANY_KIND, "the call comes from another thread than the one that began the capture"},
+    /* whatever the error */
+    {ANY_RESULT, VS_KIND_PHYS_EXPORT,
+     "the memory was not made to be exported this way: the handle type must be asked for when it "
+     "is created; fabric handles need NVLink and IMEX"},
+    {ANY_RESULT, VS_KIND_PHYS_IMPORT,
+     "the descriptor is not one of exported memory, or was closed; passing one by pidfd_getfd "
+     "needs ptrace rights, which unprivileged containers refuse"},
+    {ANY_RESULT, VS_KIND_MULTICAST_CREATE,
+     "multicast needs NVSwitch and a running fabric manager; NCCL_NVLS_ENABLE=0 avoids it"},
+    {ANY_RESULT, VS_KIND_MULTICAST_BIND,
+     "multicast needs NVSwitch and a running fabric manager; NCCL_NVLS_ENABLE=0 avoids it"},
+    {ANY_RESULT, VS_KIND_IPC_OPEN, "the exporting process may have ended or freed the memory"},
+    {ANY_RESULT, VS_KIND_HOST_REGISTER,
+     "the range may be pinned already, read-only, or over the limit of locked memory"},
+    /* errors of many meanings */
+    {1, ANY_KIND,
+     "an argument is wrong: a pointer that was freed already, is not the start of an "
+     "allocation, or belongs to another allocator"},
+    {400, ANY_KIND, "a handle that is not valid: released already, or of another process"},
+    {800, ANY_KIND,
+     "not permitted here: IPC of this kind of memory, or a call the stream's state forbids"},
+    {801, ANY_KIND, "not supported by this device, driver or kind of memory"},
+};
 
 const char *vs_failure_hint(const struct vs_failure *failure)
 {
-    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
-        if (hints[i].result == failure->result)
-            return hints[i].text;
-    return hint_by_kind(failure->kind);
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        const struct hint *hint = &hints[i];
+        if ((hint->result == failure->result || hint->result == ANY_RESULT) &&
+            (hint->kind == failure->kind || hint->kind == ANY_KIND))
+            return hint->text;
+    }
+    return "see the error's description in the CUDA manual";
 }

@@ -339,6 +339,30 @@ Test(failures, grouped_by_call_and_error)
     lab_close(&lab);
 }
 
+Test(failures, what_they_usually_mean)
+{
+    static const struct {
+        struct vs_failure failure;
+        const char *says;
+    } cases[] = {
+        {{.kind = VS_KIND_IPC_GET, .result = 1}, "expandable segments"},
+        {{.kind = VS_KIND_MULTICAST_BIND, .result = 1}, "fabric manager"},
+        {{.kind = VS_KIND_MULTICAST_CREATE, .result = 801}, "fabric manager"},
+        {{.kind = VS_KIND_OTHER_CALL, .result = 802}, "fabric manager"},
+        {{.kind = VS_KIND_PHYS_IMPORT, .result = 1}, "pidfd_getfd"},
+        {{.kind = VS_KIND_PHYS_IMPORT, .result = 719}, "earlier kernel"},
+        {{.kind = VS_KIND_PHYS_EXPORT, .result = 801}, "asked for when it is created"},
+        {{.kind = VS_KIND_IPC_OPEN, .result = 208}, "open already"},
+        {{.kind = VS_KIND_SET_ACCESS, .result = 1}, "not mapped"},
+        {{.kind = VS_KIND_FREE, .result = 1}, "freed already"},
+        {{.kind = VS_KIND_FREE, .result = 801}, "not supported"},
+        {{.kind = VS_KIND_FREE, .result = 12345}, "manual"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        cr_expect_not_null(strstr(vs_failure_hint(&cases[i].failure), cases[i].says), "%zu: %s", i,
+                           vs_failure_hint(&cases[i].failure));
+}
+
 Test(objects, live_created_destroyed)
 {
     struct lab lab = lab_open();
