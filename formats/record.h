@@ -93,7 +93,8 @@
     X(81, FW_FREE, "fw_free", 'F',                                                                 \
       "address; size = block; extra[0]/[1] = the framework's own allocated/reserved after")        \
     X(82, FW_OOM, "fw_oom", 'F',                                                                   \
-      "size = request (rounded by the framework); extra[0]/[1] = its allocated/reserved")          \
+      "size = request (rounded by the framework); stream if handle is 1; extra[0]/[1] = its "      \
+      "allocated/reserved")                                                                        \
     X(83, FW_HOST_ALLOC, "fw_host_alloc", 'F', "address; size (a framework's report of CPU memory)") \
     X(84, FW_HOST_FREE, "fw_host_free", 'F', "address; size")                                      \
     X(100, SAMPLE, "sample", 'M',                                                                  \

@@ -14,18 +14,19 @@
 
 enum { DEVICE_CPU = 0, DEVICE_CUDA = 1, DEVICE_HIP = 6 };
 
-/* The stream a block is given out on is the thread's current one of that device. */
-static uint64_t current_stream(int8_t device)
+/* The stream a block is given out on, or refused to, is the thread's current one there. */
+static bool current_stream(int8_t device, uint64_t *out)
 {
     struct c10_stream (*get_current)(int8_t);
     void *(*get_handle)(const struct c10_stream *);
     *(void **)&get_current = real_any(REAL__ZN3c104cuda20getCurrentCUDAStreamEa);
     *(void **)&get_handle = real_any(REAL__ZNK3c104cuda10CUDAStream6streamEv);
     if (get_current == NULL || get_handle == NULL || device < 0) {
-        return 0;
+        return false;
     }
     struct c10_stream stream = get_current(device);
-    return HOOK_U64(get_handle(&stream));
+    *out = HOOK_U64(get_handle(&stream));
+    return true;
 }
 
 static bool on_device(struct c10_device device)
@@ -43,9 +44,10 @@ static void emit(unsigned hook, struct vs_event *event, struct c10_device device
     event->device = on_device(device) ? device.index : VS_DEVICE_UNKNOWN;
     event->free_bytes = VS_FREE_UNKNOWN;
     hook_count_call(HOOK_LEVEL_FRAMEWORK);
-    if (event->kind == VS_KIND_FW_ALLOC) {
+    if (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_OOM) {
         hook_own_calls_begin();
-        event->stream = current_stream(device.index);
+        bool known = current_stream(device.index, &event->stream);
+        event->handle = event->kind == VS_KIND_FW_OOM && known;
         hook_own_calls_end();
     }
     shim_emit(event);

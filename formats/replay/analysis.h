@@ -60,7 +60,10 @@ enum vs_oom_class {
     VS_OOM_REQUEST_EXCEEDS_DEVICE,
     VS_OOM_ADDRESS_SPACE,
     VS_OOM_HOST_MEMORY,
-    VS_OOM_MULTICAST
+    VS_OOM_MULTICAST,
+    VS_OOM_OTHER_STREAM,
+    VS_OOM_PINNED_SEGMENT,
+    VS_OOM_LIMIT
 };
 
 enum { VS_OOM_ATTEMPTS = 16, VS_OOMS_KEPT = 4096 };
@@ -83,7 +86,8 @@ struct vs_oom {
     uint64_t free_bytes; /* VS_FREE_UNKNOWN */
     bool handled;
     bool repaired; /* the framework's own retry succeeded */
-    bool largest_known, cached_known;
+    bool largest_known, cached_known, stream_known;
+    uint64_t stream; /* that the framework asked for */
     uint64_t largest_free;
     int64_t cached;
     enum vs_oom_class class;

@@ -9,9 +9,12 @@
 
 #include "analysis.h"
 #include "format_size.h"
+#include "segments.h"
 
 /* Walking the live blocks for every failure of a long run must stay affordable. */
 #define WALK_LIMIT 20000000ULL
+/* A segment is pinned when its live blocks are at most this part of it. */
+#define PINNED_BY_AT_MOST 8
 
 const char *vs_oom_class_name(enum vs_oom_class class)
 {
@@ -26,6 +29,9 @@ const char *vs_oom_class_name(enum vs_oom_class class)
         [VS_OOM_ADDRESS_SPACE] = "address_space",
         [VS_OOM_HOST_MEMORY] = "host_memory",
         [VS_OOM_MULTICAST] = "multicast",
+        [VS_OOM_OTHER_STREAM] = "other_stream",
+        [VS_OOM_PINNED_SEGMENT] = "pinned_segment",
+        [VS_OOM_LIMIT] = "limit",
     };
     return names[class];
 }
@@ -45,20 +51,21 @@ static struct vs_size_text size(int64_t bytes)
     return vs_format_size(bytes);
 }
 
-static void look_at_free_space(struct vs_ooms *ooms, const struct vs_device_state *device,
-                               struct vs_oom *oom)
+/* The holes at the failure; `layout` is released by the caller. False: they are not known. */
+static bool look_at_holes(struct vs_ooms *ooms, const struct vs_device_state *device,
+                          struct vs_oom *oom, struct vs_layout *layout)
 {
     if (!device->framework_seen)
-        return;
+        return false;
     oom->cached_known = true;
     oom->cached = vs_device_reserved(device) - device->layers[VS_LAYER_FRAMEWORK].live_bytes;
-    struct vs_free_space space;
     ooms->walked_blocks += ooms->state->blocks.count;
-    if (ooms->walked_blocks > WALK_LIMIT || vs_state_free_space(ooms->state, device, &space) != 0 ||
-        !space.known)
-        return;
+    if (ooms->walked_blocks > WALK_LIMIT || vs_layout_take(ooms->state, device, layout) != 0 ||
+        !layout->known)
+        return false;
     oom->largest_known = true;
-    oom->largest_free = space.largest_bytes;
+    oom->largest_free = layout->largest_free_bytes;
+    return true;
 }
 
 /* Without a device's state: by the kind of call alone. */
@@ -80,34 +87,128 @@ static bool decided_by_call(struct vs_oom *oom, uint8_t kind)
     return true;
 }
 
+/* The stream that a segment's blocks are for; all mappings of one segment have the same. */
+static bool stream_of(const struct vs_state *state, const struct vs_segment *segment,
+                      uint64_t *stream)
+{
+    uint64_t end = segment->address + segment->size;
+    const struct vs_range *part = vs_ranges_from(&state->segments, segment->address);
+    while (part != NULL && part->start < end && !part->stream_known)
+        part = vs_ranges_from(&state->segments, part->start + part->size);
+    if (part == NULL || part->start >= end)
+        return false;
+    *stream = part->stream;
+    return true;
+}
+
+/* Every hole that the request fits into belongs to another stream than the one that asked. */
+static bool decided_by_stream(struct vs_ooms *ooms, struct vs_oom *oom,
+                              const struct vs_layout *layout)
+{
+    uint64_t largest = 0, of_largest = 0;
+    if (!oom->stream_known)
+        return false;
+    for (size_t i = 0; i < layout->count; i++) {
+        const struct vs_segment *segment = &layout->segments[i];
+        uint64_t stream;
+        if (segment->largest_free_bytes < oom->requested)
+            continue;
+        if (!stream_of(ooms->state, segment, &stream) || stream == oom->stream)
+            return false;
+        if (segment->largest_free_bytes > largest) {
+            largest = segment->largest_free_bytes;
+            of_largest = stream;
+        }
+    }
+    if (largest == 0)
+        return false;
+    decide(oom, VS_OOM_OTHER_STREAM,
+           "%s were asked for on stream 0x%" PRIx64 "; a free block of %s was cached, but for "
+           "stream 0x%" PRIx64,
+           size((int64_t)oom->requested).text, oom->stream, size((int64_t)largest).text,
+           of_largest);
+    return true;
+}
+
+/* The segment that would have made room with the fewest live bytes gone, among those that hold
+   little; NULL: none. */
+static const struct vs_segment *pinned_segment(const struct vs_oom *oom,
+                                               const struct vs_layout *layout)
+{
+    const struct vs_segment *best = NULL;
+    uint64_t room = layout->releasable_bytes;
+    if (oom->free_bytes != VS_FREE_UNKNOWN && oom->free_bytes <= INT64_MAX)
+        room += oom->free_bytes;
+    for (size_t i = 0; i < layout->count; i++) {
+        const struct vs_segment *segment = &layout->segments[i];
+        uint64_t given_back = room + segment->reserved_bytes - segment->releasable_bytes;
+        if (segment->block_count == 0 ||
+            segment->live_bytes > segment->reserved_bytes / PINNED_BY_AT_MOST ||
+            (segment->reserved_bytes < oom->requested && given_back < oom->requested))
+            continue;
+        if (best == NULL || segment->live_bytes < best->live_bytes)
+            best = segment;
+    }
+    return best;
+}
+
+static bool decided_by_pinned(struct vs_oom *oom, const struct vs_layout *layout)
+{
+    if (oom->layer != VS_LAYER_FRAMEWORK || layout->largest_free_bytes >= oom->requested)
+        return false;
+    const struct vs_segment *pinned = pinned_segment(oom, layout);
+    if (pinned == NULL)
+        return false;
+    decide(
+        oom, VS_OOM_PINNED_SEGMENT,
+        "%s were asked for and would have fitted without the %s in %zu live block%s of a segment "
+        "of %s; the largest free block was %s",
+        size((int64_t)oom->requested).text, size((int64_t)pinned->live_bytes).text,
+        pinned->block_count, pinned->block_count == 1 ? "" : "s",
+        size((int64_t)pinned->reserved_bytes).text, size((int64_t)layout->largest_free_bytes).text);
+    return true;
+}
+
+/* Refused by the framework with room on the device and no driver call that failed. */
+static bool decided_by_limit(const struct vs_ooms *ooms, struct vs_oom *oom,
+                             const struct vs_device_state *device)
+{
+    if (oom->layer != VS_LAYER_FRAMEWORK || oom->attempt_count != 0 ||
+        oom->free_bytes == VS_FREE_UNKNOWN || oom->free_bytes > INT64_MAX ||
+        oom->free_bytes < oom->requested || vs_state_lossy(ooms->state))
+        return false;
+    decide(oom, VS_OOM_LIMIT,
+           "the framework refused %s by a limit of its own: no driver call failed and %s were free "
+           "on the device; it had reserved %s",
+           size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text,
+           size(vs_device_reserved(device)).text);
+    return true;
+}
+
 /* The framework has room for the request but gave up, or somebody beside it was refused. */
 static bool decided_by_cache(struct vs_oom *oom)
 {
     int64_t requested = (int64_t)oom->requested;
     if (!oom->cached_known || oom->cached < requested || requested == 0)
         return false;
-    if (oom->layer == VS_LAYER_DRIVER) {
+    if (oom->layer == VS_LAYER_DRIVER)
         decide(oom, VS_OOM_HELD_BY_CACHE,
                "%s were asked for outside of the framework, whose cache held %s unused",
                size(requested).text, size(oom->cached).text);
-        return true;
-    }
-    if (oom->largest_known && (int64_t)oom->largest_free < requested) {
+    else if (oom->largest_known && (int64_t)oom->largest_free < requested)
         decide(oom, VS_OOM_FRAGMENTED,
                "%s were cached and free, but the largest free block was %s, less than the %s asked "
                "for",
                size(oom->cached).text, size((int64_t)oom->largest_free).text, size(requested).text);
-        return true;
-    }
-    decide(
-        oom, VS_OOM_UNKNOWN,
-        "%s were cached and free%s; a block may belong to another stream or pool or wait for one",
-        size(oom->cached).text,
-        oom->largest_known ? ", the largest block would have held the request" : "");
+    else
+        decide(oom, VS_OOM_UNKNOWN,
+               "%s were cached and free%s; a block may belong to another stream or pool or wait "
+               "for one",
+               size(oom->cached).text,
+               oom->largest_known ? ", the largest block would have held the request" : "");
     return true;
 }
 
-/* Which band left no room: the largest one without which the request would have fitted. */
 /* The process outside that holds most. */
 static uint64_t largest_other(const struct vs_device_state *device)
 {
@@ -122,6 +223,7 @@ static uint64_t largest_other(const struct vs_device_state *device)
     return pid;
 }
 
+/* Which band left no room: the largest one without which the request would have fitted. */
 static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *device,
                             const struct vs_bands *bands, int64_t free_bytes)
 {
@@ -156,28 +258,31 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
 static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
                              const struct vs_device_state *device)
 {
-    int64_t total = (int64_t)device->total_bytes;
     struct vs_bands bands;
     vs_state_bands(ooms->state, device, &bands);
     bool free_known = oom->free_bytes != VS_FREE_UNKNOWN && oom->free_bytes <= INT64_MAX;
-    if (total > 0 && oom->requested > device->total_bytes)
-        decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
-               size((int64_t)oom->requested).text, size(total).text);
-    else if (decided_by_cache(oom))
-        return;
-    else if (total == 0 || !free_known || !bands.device_known)
+    if (device->total_bytes == 0 || !free_known || !bands.device_known)
         decide(oom, VS_OOM_UNKNOWN, "the device's free memory was not measured");
-    else if (oom->free_bytes >= oom->requested && oom->layer == VS_LAYER_FRAMEWORK &&
-             oom->attempt_count == 0)
-        decide(oom, VS_OOM_UNKNOWN,
-               "the framework refused %s by itself, no driver call failed; %s were free on the "
-               "device",
-               size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
     else if (oom->free_bytes >= oom->requested)
         decide(oom, VS_OOM_UNKNOWN, "%s were asked for though %s were free on the device",
                size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
     else
         decide_by_bands(oom, device, &bands, (int64_t)oom->free_bytes);
+}
+
+static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
+                             const struct vs_device_state *device)
+{
+    struct vs_layout layout = {0};
+    bool known = look_at_holes(ooms, device, oom, &layout);
+    if (device->total_bytes > 0 && oom->requested > device->total_bytes)
+        decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
+               size((int64_t)oom->requested).text, size((int64_t)device->total_bytes).text);
+    else if (!decided_by_limit(ooms, oom, device) &&
+             !(known && decided_by_stream(ooms, oom, &layout)) &&
+             !(known && decided_by_pinned(oom, &layout)) && !decided_by_cache(oom))
+        decide_by_device(ooms, oom, device);
+    vs_layout_release(&layout);
 }
 
 void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
@@ -191,6 +296,5 @@ void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
         decide(oom, VS_OOM_UNKNOWN, "the device of the call is not known");
         return;
     }
-    look_at_free_space(ooms, device, oom);
-    decide_by_device(ooms, oom, device);
+    decide_on_device(ooms, oom, device);
 }

@@ -43,7 +43,9 @@ static void describe(struct vs_ooms *ooms, const struct vs_sequenced_event *sequ
                            .layer = (uint8_t)layer,
                            .label = label_of(event),
                            .requested = event->size,
-                           .free_bytes = event->free_bytes};
+                           .free_bytes = event->free_bytes,
+                           .stream_known = event->kind == VS_KIND_FW_OOM && event->handle == 1,
+                           .stream = event->stream};
     if (oom->free_bytes == VS_FREE_UNKNOWN && device != NULL)
         oom->free_bytes = device->last_free_bytes;
     oom->site = vs_state_site_of(ooms->state, event, event->device, layer, false);
@@ -197,6 +199,16 @@ static void on_failed(struct vs_ooms *ooms, const struct vs_sequenced_event *seq
     add_entry(ooms, &oom);
 }
 
+/* A framework cuts a segment for one stream only: the holes in it are that stream's. */
+static void note_stream(const struct vs_ooms *ooms, const struct vs_event *event)
+{
+    struct vs_range *segment = vs_ranges_find(&ooms->state->segments, event->address);
+    if (segment == NULL)
+        return;
+    segment->stream = event->stream;
+    segment->stream_known = true;
+}
+
 static bool gives_memory(uint8_t kind)
 {
     return kind == VS_KIND_FW_ALLOC || kind == VS_KIND_ALLOC || kind == VS_KIND_POOL_ALLOC ||
@@ -220,6 +232,8 @@ static void on_event(void *self, const struct vs_state *state,
     struct vs_ooms *ooms = self;
     const struct vs_event *event = &sequenced->event;
     ooms->now_ns = state->now_ns;
+    if (event->kind == VS_KIND_FW_ALLOC)
+        note_stream(ooms, event);
     if (event->kind == VS_KIND_FW_OOM)
         note_give_up(ooms, sequenced);
     else if (event->result != 0)

@@ -2,7 +2,6 @@
 /* Ordered address ranges as a treap; nodes come from blocks and are reused. */
 #include "ranges.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

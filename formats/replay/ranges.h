@@ -7,6 +7,7 @@
 #ifndef VS_REPLAY_RANGES_H
 #define VS_REPLAY_RANGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,8 @@ struct vs_range {
     uint16_t owner;
     int8_t device;
     uint8_t kind;
+    bool stream_known;
+    uint64_t stream; /* segment: of the last block cut from it */
     /* The set's own. */
     struct vs_range *left, *right;
     uint32_t priority;

@@ -233,6 +233,80 @@ Test(ooms, classes_that_the_trace_shows)
     }
 }
 
+/* A segment of 8 GiB with one block left in it, cut for stream 5; the device has 6 GiB free. */
+static struct vs_oom refused_beside(uint64_t block, struct vs_event event, bool attempted)
+{
+    struct vs_ooms ooms = {0};
+    struct lab lab = lab_open();
+    vs_ooms_start(&ooms, lab.state);
+    lab_sample(&lab, 14 * GIB);
+    lab_segment(&lab, 0x100000000, 8 * GIB);
+    lab.allocated += block;
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_FW_ALLOC,
+                                    .module = TORCH,
+                                    .address = 0x100000000,
+                                    .size = block,
+                                    .stream = 5,
+                                    .extra = {lab.allocated, lab.reserved}});
+    if (attempted)
+        refuse(&lab, VS_KIND_ALLOC, TORCH, event.size, 6 * GIB);
+    event.kind = VS_KIND_FW_OOM;
+    event.module = TORCH;
+    event.free_bytes = 6 * GIB;
+    event.flags = VS_EVENT_FREE_SAMPLED;
+    event.extra[0] = lab.allocated;
+    event.extra[1] = lab.reserved;
+    lab_put(&lab, event);
+    cr_assert_eq(vs_ooms_finish(&ooms, false), 0);
+    cr_assert_eq(ooms.count, 1);
+    struct vs_oom oom = ooms.items[0];
+    vs_ooms_release(&ooms);
+    lab_close(&lab);
+    return oom;
+}
+
+Test(ooms, a_hole_of_another_stream)
+{
+    struct vs_event asked = {.size = 7 * GIB, .stream = 6, .handle = 1};
+    struct vs_oom oom = refused_beside(512 * MIB, asked, true);
+    cr_assert_eq(oom.class, VS_OOM_OTHER_STREAM, "%s", oom.why);
+    cr_assert_not_null(strstr(oom.why, "on stream 0x6; a free block of 7.50 GiB"), "%s", oom.why);
+    cr_assert_not_null(strstr(oom.why, "for stream 0x5"), "%s", oom.why);
+    asked.stream = 5;
+    oom = refused_beside(512 * MIB, asked, true);
+    cr_assert_eq(oom.class, VS_OOM_UNKNOWN, "its own stream: %s", oom.why);
+    asked = (struct vs_event){.size = 7 * GIB};
+    oom = refused_beside(512 * MIB, asked, true);
+    cr_assert_eq(oom.class, VS_OOM_UNKNOWN, "which stream asked is not known: %s", oom.why);
+}
+
+Test(ooms, few_live_bytes_keep_a_segment)
+{
+    struct vs_event asked = {.size = 9 * GIB};
+    struct vs_oom oom = refused_beside(GIB, asked, true);
+    cr_assert_eq(oom.class, VS_OOM_PINNED_SEGMENT, "%s", oom.why);
+    cr_assert_not_null(strstr(oom.why, "1.00 GiB in 1 live block of a segment of 8.00 GiB"), "%s",
+                       oom.why);
+    oom = refused_beside(GIB + MIB, asked, true);
+    cr_assert_neq(oom.class, VS_OOM_PINNED_SEGMENT, "more than an eighth: %s", oom.why);
+    asked.size = 15 * GIB;
+    oom = refused_beside(GIB, asked, true);
+    cr_assert_neq(oom.class, VS_OOM_PINNED_SEGMENT, "all of it would not do: %s", oom.why);
+}
+
+Test(ooms, the_frameworks_own_limit)
+{
+    struct vs_event asked = {.size = 6 * GIB};
+    struct vs_oom oom = refused_beside(4 * GIB, asked, false);
+    cr_assert_eq(oom.class, VS_OOM_LIMIT, "%s", oom.why);
+    cr_assert_not_null(strstr(oom.why, "6.00 GiB were free"), "%s", oom.why);
+    oom = refused_beside(4 * GIB, asked, true);
+    cr_assert_neq(oom.class, VS_OOM_LIMIT, "the driver refused: %s", oom.why);
+    asked.size = 6 * GIB + 1;
+    oom = refused_beside(4 * GIB, asked, false);
+    cr_assert_neq(oom.class, VS_OOM_LIMIT, "the device had no room either: %s", oom.why);
+}
+
 Test(ooms, memory_outside_of_the_framework)
 {
     struct vs_ooms ooms = {0};

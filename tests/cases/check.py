@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plays out-of-memory cases of real PyTorch on the simulated device: each has one entry
+of the expected class, at its line, with its figures; its healthy twin has none.
+
+usage: check.py --bin DIR --simgpu SCRIPT [--python PYTHON]
+Exit status: 0 as expected, 1 not, 77 no PyTorch here.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+MIB = 1 << 20
+PROGRAM = pathlib.Path(__file__).resolve().parent / "programs" / "torch_cases.py"
+# Case and class: bytes asked for, the largest free block, cached, and what `why` names.
+EXPECTED = {
+    "pinned_segment": (3200, 1880, 2880, ["120 MiB in 10 live blocks", "2.93 GiB"]),
+    "fragmented": (1200, 500, 1500, ["1.46 GiB", "500 MiB", "1.17 GiB"]),
+    "other_stream": (2000, 2984, 2984, ["on stream 0x0;", "2.91 GiB", "for stream 0x"]),
+    "limit": (800, None, 0, ["800 MiB", "no driver call failed", "500 MiB"]),
+    "request_exceeds_device": (5000, None, None, ["4.88 GiB", "4.00 GiB"]),
+    "full": (1000, None, 0, ["1000 MiB", "2.93 GiB", "4.00 GiB"]),
+}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True, type=pathlib.Path)
+    parser.add_argument("--simgpu", required=True)
+    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
+    return parser.parse_args()
+
+
+def run_traced(arguments, folder):
+    """What each case printed, and its report."""
+    cases = [words for name in EXPECTED for words in (name, f"{name} healthy")]
+    command = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu,
+               "--memory", "4G", "--", arguments.python, PROGRAM, *cases]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=500, check=False,
+                          env=dict(os.environ, VRAMSCOPE_LOG="error"))
+    if done.returncode != 0:
+        raise SystemExit(f"the programs exited with {done.returncode}:\n{done.stdout}")
+    ran = {line["pid"]: line for line in map(json.loads, done.stdout.splitlines())}
+    reports = {}
+    for trace in sorted(pathlib.Path(folder).rglob("*.vscope")):
+        shown = subprocess.run([arguments.bin / "vramscope", "report", "--json", trace],
+                               stdout=subprocess.PIPE, text=True, check=True)
+        report = json.loads(shown.stdout)
+        if report["process"]["pid"] in ran:
+            line = ran[report["process"]["pid"]]
+            reports[line["case"]] = (line["failed"], report)
+    return reports
+
+
+def line_of(name):
+    for number, text in enumerate(PROGRAM.read_text().splitlines(), 1):
+        if text.endswith(f"# FAILS {name}"):
+            return number
+    raise SystemExit(f"no line is marked {name}")
+
+
+def faults_of_case(name, failed, report):
+    requested, largest, cached, named = EXPECTED[name]
+    if not failed or len(report["ooms"]) != 1:
+        return [f"failed: {failed}, entries: {report['ooms']}"]
+    oom = report["ooms"][0]
+    wanted = {"class": name, "layer": "framework", "handled": False,
+              "requested_bytes": requested * MIB,
+              "cached_bytes": None if cached is None else cached * MIB}
+    if largest is not None:
+        wanted["largest_free_block_bytes"] = largest * MIB
+    faults = [f"{field} is {oom[field]}, not {value}: {oom['why']}"
+              for field, value in wanted.items() if oom[field] != value]
+    faults += [f"{text!r} is not in {oom['why']!r}" for text in named if text not in oom["why"]]
+    site = next(site for site in report["sites"] if site["stack"] == oom["stack"])
+    lines = [frame["line"] for frame in site["frames"] if frame["file"] == str(PROGRAM)]
+    if line_of(name) not in lines:
+        faults.append(f"at lines {lines}, not {line_of(name)}")
+    return faults
+
+
+def faults_of_twin(failed, report):
+    loud = [oom for oom in report["ooms"] if not oom["repaired"]]
+    return [f"failed: {failed}, entries: {loud}"] if failed or loud else []
+
+
+def main():
+    arguments = parse_arguments()
+    if not arguments.python:
+        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="vramscope-cases-") as folder:
+        reports = run_traced(arguments, folder)
+    wrong = []
+    for name in EXPECTED:
+        wrong += [(name, fault) for fault in faults_of_case(name, *reports[name])]
+        wrong += [(f"{name} healthy", fault)
+                  for fault in faults_of_twin(*reports[f"{name} healthy"])]
+    for case, fault in wrong:
+        print(f"WRONG {case}: {fault}")
+    print(f"{len(reports)} programs, {len(wrong)} findings that are wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
