@@ -17,11 +17,12 @@ import tempfile
 SKIPPED = 77
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs" / "trains.py"
 HEALTHY = ["plain", "accumulation", "evaluation", "shapes", "checkpoints", "infer", "epochs",
-           "joined"]
+           "joined", "late"]
 # Case, marked line, kind, bytes and count per step.
 LEAKS = [
     ("plain --leak block", "block", "bytes", 512, 1),
     ("sgd --leak loss", "loss", "bytes", 512, 1),
+    ("late --leak loss", "loss", "bytes", 512, 1),
     ("accumulation --leak block", "block", "bytes", 512, 1),
     ("evaluation --leak block", "block", "bytes", 512, 1),
     ("shapes --leak block", "block", "bytes", 512, 1),

@@ -76,9 +76,12 @@ def make_stream():
     return stream
 
 
-def one_batch(model, size=8, parts=1):
+def one_batch(model, size=8, parts=1, between=None):
+    """`between` is called behind the forward pass."""
     inputs, targets = batch(size)
     loss = nn.functional.cross_entropy(model(inputs), targets) / parts
+    if between is not None:
+        between()
     loss.backward()
     return loss
 
@@ -104,9 +107,10 @@ def train(arguments):
     for step in range(arguments.steps):
         size = int(torch.randint(1, 64, ())) if shape == "shapes" else 8
         for _ in range(parts):
-            loss = one_batch(model, size, parts)
+            loss = one_batch(model, size, parts, optimizer.zero_grad if shape == "late" else None)
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        if shape != "late":
+            optimizer.zero_grad(set_to_none=True)
         leak(arguments.leak, loss, model)
         del loss
         if shape == "evaluation" and step % 10 == 9:
