@@ -26,7 +26,6 @@
 
 #include "shim.h"
 #include "unwind_choice.h"
-#include "unwind_memo.h"
 #include "unwind_rules.h"
 
 #define WORD_BYTES 8U
@@ -441,77 +440,6 @@ static enum outcome walk_by_tables(struct walk *walk, uint64_t ip, uint64_t sp, 
     }
 }
 
-/* ---- walks that went before -------------------------------------------------------- */
-
-/* The frame's rule if it is a common one; else an uncommon one, whichever. */
-static uint64_t common_rule_for(const struct walk *walk, uint64_t ip)
-{
-    return ip - CODE_FIRST < PROGRAM_END ? rule_for(walk, ip)
-                                         : unwind_rule_uncommon(UNWIND_RULE_NONE);
-}
-
-/* One frame by its rule, remembered. False: the last that can be remembered, nothing was done. */
-static bool step_and_write(struct walk *walk, struct unwind_memo *memo, struct unwind_trail *trail)
-{
-    uint64_t rule = common_rule_for(walk, trail->ip);
-    struct unwind_trail caller = *trail;
-    bool ours = (rule & UNWIND_RULE_OURS) != 0;
-    if ((rule & UNWIND_RULE_UNCOMMON) != 0 || trail->at == UNWIND_MEMO_FRAMES - 1 ||
-        trail->next == trail->end ||
-        !step(walk, rule, &caller.ip, &caller.sp, &caller.bp, &caller.room)) {
-        return false;
-    }
-    unwind_memo_write(memo, trail, ours);
-    *trail->next = trail->ip;
-    caller.next += !ours;
-    caller.slot = slot_of(rule);
-    caller.at++;
-    *trail = caller;
-    return true;
-}
-
-/*
- * As far as the memo goes, and further by the rules where the walk is another one
- * now. False: another thread, or a signal handler, wrote the memo meanwhile.
- */
-static bool walk_remembering(struct walk *walk, struct unwind_memo *memo,
-                             struct unwind_trail *trail)
-{
-    do {
-        if (unwind_memo_holds(memo, trail)) {
-            if (trail->writing) {
-                unwind_memo_rejoin(memo, trail);
-            }
-            unwind_memo_follow(memo, trail);
-            if (trail->at + 1 == trail->count || trail->next == trail->end) {
-                return unwind_memo_is_sound(memo, trail);
-            }
-        }
-        if (!unwind_memo_claim(memo, walk->age, trail)) {
-            return false;
-        }
-    } while (step_and_write(walk, memo, trail));
-    unwind_memo_end(memo, trail);
-    return true;
-}
-
-static enum outcome walk_by_memo(struct walk *walk, uint64_t ip, uint64_t sp, uint64_t bp)
-{
-    struct unwind_memo *memo = unwind_memo_of(sp);
-    struct unwind_trail trail = {.ip = ip,
-                                 .sp = sp,
-                                 .bp = bp,
-                                 .room = walk->stack.end - sp,
-                                 .next = walk->words,
-                                 .end = walk->words + walk->max};
-    if (!unwind_memo_open(memo, walk->age, &trail) || !walk_remembering(walk, memo, &trail)) {
-        return walk_by_tables(walk, ip, sp, bp);
-    }
-    unwind_memo_close(memo, &trail);
-    walk->count = (unsigned)(trail.next - walk->words);
-    return walk_by_tables(walk, trail.ip, trail.sp, trail.bp);
-}
-
 /* Frame pointers as far as they lead: to one of our frames, a plain object, or
  * nowhere. */
 static inline bool follow(const struct unwind_plain *plain, struct pen *pen, struct frame *frame,
@@ -657,7 +585,7 @@ static __attribute__((noinline)) unsigned walk_stack(struct walk *walk, enum vs_
                       note);
     default:
         return finish(walk,
-                      walk_by_memo(walk, value[UNWIND_RIP], value[UNWIND_RSP], value[UNWIND_RBP]),
+                      walk_by_tables(walk, value[UNWIND_RIP], value[UNWIND_RSP], value[UNWIND_RBP]),
                       note);
     }
 }
