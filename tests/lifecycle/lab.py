@@ -97,19 +97,24 @@ class Lab:
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         options.setdefault("cwd", self.folder)
-        return subprocess.Popen(command, env=self.environment(env), text=True, errors="replace",
-                                start_new_session=True, **options)
+        began = time.monotonic()
+        process = subprocess.Popen(command, env=self.environment(env), text=True, errors="replace",
+                                   start_new_session=True, **options)
+        process.began = began
+        return process
 
     def run(self, command, env=None, timeout=120, **options):
-        began = time.monotonic()
-        process = self.start(command, env, **options)
+        return self.wait(self.start(command, env, **options), timeout)
+
+    def wait(self, process, timeout=120):
+        """How a started program ended; it and its group are killed after `timeout` seconds."""
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
-            raise Failed(f"did not end in {timeout} s: {' '.join(command)}\n{out}\n{err}") from None
-        return Ended(process.returncode, out or "", err or "", time.monotonic() - began)
+            raise Failed(f"did not end in {timeout} s: {' '.join(process.args)}\n{out}\n{err}") from None
+        return Ended(process.returncode, out or "", err or "", time.monotonic() - process.began)
 
     def on_simgpu(self, command, *options):
         return [SIMGPU, *options, "--", *command]

@@ -131,8 +131,8 @@ def barriers(lab, rounds, *more, env=None):
     process = lab.start(lab.on_simgpu(lab.tool_run(command), "--devices", "2"), {**ALWAYS, **(env or {})})
     if more:
         tell_collector(lab, process, more[-1])
-    _, err = process.communicate(timeout=120)
-    equal(f"status ({err})", process.returncode, 0)
+    done = lab.wait(process)
+    equal(f"status ({done.err})", done.status, 0)
     log = read_log(log_path)
     equal("barriers", len(log), rounds)
     wrong = compare(log, lab.one_trace(), None)
