@@ -14,7 +14,7 @@
 
 struct json_writer {
     FILE *out;
-    size_t indent;  /* spaces before each further line of the value being written */
+    size_t indent;   /* spaces before each further line of the value being written */
     bool has_member; /* of the object */
     bool has_item;   /* of the list that is open */
     bool failed;     /* a value could not be made: no memory */
