@@ -4,7 +4,8 @@
  * and the readers resolve (docs/format.md §7). A stack is its native words,
  * innermost first, then at most one native note, then its interpreter words,
  * innermost first, then at most one interpreter note. The two are merged by who
- * reads them, because only names tell which native frames run the interpreter.
+ * reads them: where the recorder could not tell which native frames run the
+ * interpreter, names have to.
  */
 #ifndef VS_FORMATS_FRAME_WORD_H
 #define VS_FORMATS_FRAME_WORD_H
@@ -15,6 +16,8 @@
 #define VS_FRAME_INTERPRETER (1ULL << 63)
 /* Native: the very instruction that was running (interrupted by a signal), not a return address. */
 #define VS_FRAME_EXACT (1ULL << 62)
+/* Native: a call of the C interpreter loop that runs interpreter frames of this stack. */
+#define VS_FRAME_LOOP (1ULL << 61)
 /* Interpreter: the outermost of the frames that one call of the C interpreter loop runs. */
 #define VS_FRAME_ENTRY (1ULL << 62)
 #define VS_FRAME_CODE_BITS 30U
@@ -67,9 +70,15 @@ static inline enum vs_stack_note vs_frame_note_of(uint64_t word)
                : VS_STACK_NOTE_NONE;
 }
 
+/* False for interpreter words, whose bit 61 is part of a code id. */
+static inline bool vs_frame_is_loop(uint64_t word)
+{
+    return !vs_frame_is_interpreter(word) && (word & VS_FRAME_LOOP) != 0;
+}
+
 static inline uint64_t vs_frame_address(uint64_t native)
 {
-    return native & ~(VS_FRAME_INTERPRETER | VS_FRAME_EXACT);
+    return native & ~(VS_FRAME_INTERPRETER | VS_FRAME_EXACT | VS_FRAME_LOOP);
 }
 
 /* Where to look for the name: inside the call instruction, unless the word is exact. */

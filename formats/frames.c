@@ -221,6 +221,7 @@ struct merge {
     uint32_t word_count;
     uint32_t generation;
     uint32_t interpreter; /* index of the next interpreter word, word_count: none left */
+    bool marked;          /* the recorder told which native frames run the interpreter */
     bool inner_loop;      /* a loop function came since the last wrapper of one */
     struct vs_frame *list;
     size_t count, capacity;
@@ -302,6 +303,26 @@ static struct place place_of(const struct merge *merge, uint64_t word)
     return place;
 }
 
+/* `name` itself or a part of it that the compiler set apart ("name.cold", "name.constprop.0"). */
+static bool is_function(const char *function, const char *name)
+{
+    size_t bytes = strlen(name);
+    return function[0] == name[0] && strncmp(function, name, bytes) == 0 &&
+           (function[bytes] == 0 || strchr(".@ ", function[bytes]) != NULL);
+}
+
+/* Does nothing but call the interpreter loop. */
+static bool is_wrapper(const char *function)
+{
+    static const char *const wrappers[] = {"_PyEval_EvalFrame", "PyEval_EvalFrameEx",
+                                           "PyEval_EvalFrame"};
+    for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++)
+        if (is_function(function, wrappers[i]))
+            return true;
+    return false;
+}
+
+/* A wrapper that was compiled into its caller belongs to the interpreter, as the loop does. */
 static void push_native(struct merge *merge, const struct place *place)
 {
     struct vs_frame frame = {.kind = VS_FRAME_NATIVE, .address = place->address};
@@ -317,25 +338,26 @@ static void push_native(struct merge *merge, const struct place *place)
         frame.file = or_null(place->symbol->frames[i].file);
         frame.line = place->symbol->frames[i].line;
         frame.inlined = i + 1 < count;
-        push(merge, &frame);
+        if (!frame.inlined || !is_wrapper(place->symbol->frames[i].function))
+            push(merge, &frame);
     }
 }
 
 /* ---- the interpreter's frames in the place of its loop ------------------------------------------
  */
 
-/* `name` itself or a part of it that the compiler set apart ("name.cold", "name.constprop.0"). */
-static bool is_function(const char *function, const char *name)
-{
-    size_t bytes = strlen(name);
-    return function[0] == name[0] && strncmp(function, name, bytes) == 0 &&
-           (function[bytes] == 0 || strchr(".@ ", function[bytes]) != NULL);
-}
-
-static bool has_function(const struct vs_symbol_def *symbol, const char *name)
+static bool has_loop(const struct vs_symbol_def *symbol)
 {
     for (uint32_t i = 0; symbol != NULL && i < symbol->count; i++)
-        if (is_function(symbol->frames[i].function, name))
+        if (is_function(symbol->frames[i].function, "_PyEval_EvalFrameDefault"))
+            return true;
+    return false;
+}
+
+static bool has_wrapper(const struct vs_symbol_def *symbol)
+{
+    for (uint32_t i = 0; symbol != NULL && i < symbol->count; i++)
+        if (is_wrapper(symbol->frames[i].function))
             return true;
     return false;
 }
@@ -344,21 +366,22 @@ static bool has_function(const struct vs_symbol_def *symbol, const char *name)
  * The functions that call the loop are the loop where the loop itself was not
  * seen: compiled into them, or without a name.
  */
-static bool is_loop(struct merge *merge, const struct vs_symbol_def *symbol)
+static bool is_loop_by_name(struct merge *merge, const struct vs_symbol_def *symbol)
 {
-    static const char *const wrappers[] = {"_PyEval_EvalFrame", "PyEval_EvalFrameEx",
-                                           "PyEval_EvalFrame"};
-    if (has_function(symbol, "_PyEval_EvalFrameDefault")) {
+    if (has_loop(symbol)) {
         merge->inner_loop = true;
         return true;
     }
-    for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++)
-        if (has_function(symbol, wrappers[i])) {
-            bool stands_for_it = !merge->inner_loop;
-            merge->inner_loop = false;
-            return stands_for_it;
-        }
-    return false;
+    if (!has_wrapper(symbol))
+        return false;
+    bool stands_for_it = !merge->inner_loop;
+    merge->inner_loop = false;
+    return stands_for_it;
+}
+
+static bool is_loop(struct merge *merge, uint64_t word, const struct vs_symbol_def *symbol)
+{
+    return merge->marked ? vs_frame_is_loop(word) : is_loop_by_name(merge, symbol);
 }
 
 static bool is_native_note(enum vs_stack_note note)
@@ -413,12 +436,14 @@ static void push_run(struct merge *merge)
 static void merge_words(struct merge *merge)
 {
     seek(merge, 0);
+    for (uint32_t i = 0; i < merge->word_count; i++)
+        merge->marked |= vs_frame_is_loop(merge->words[i]);
     for (uint32_t i = 0; i < merge->word_count; i++) {
         uint64_t word = merge->words[i];
         if (vs_frame_is_interpreter(word))
             continue;
         struct place place = place_of(merge, word);
-        if (is_loop(merge, place.symbol) && frame_next(merge))
+        if (is_loop(merge, word, place.symbol) && frame_next(merge))
             push_run(merge);
         else
             push_native(merge, &place);

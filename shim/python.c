@@ -423,6 +423,61 @@ unsigned python_walk(struct python_frame *frames, unsigned max, enum vs_stack_no
     return count;
 }
 
+/* ---- calls of the interpreter loop ---------------------------------------------------- */
+
+/* 3.11: each call keeps its `cframe` on the stack, whose frames end where the one before begins. */
+static unsigned loops_linked(uint64_t thread, uint64_t *places, unsigned max)
+{
+    const struct python_layout *layout = &python.layout;
+    unsigned count = 0;
+    uint64_t holder = python_word(thread, layout->thread_top);
+    while (holder != 0 && count < max) {
+        uint64_t before = python_word(holder, layout->cframe_previous);
+        uint64_t current = python_word(holder, layout->cframe_current);
+        if (current != 0 &&
+            (before == 0 || current != python_word(before, layout->cframe_current))) {
+            places[count++] = holder;
+        }
+        holder = before;
+    }
+    return count;
+}
+
+/* 3.12 on: the frame that marks where a call begins is a variable of that call. */
+static unsigned loops_shimmed(uint64_t thread, uint64_t *places, unsigned max)
+{
+    const struct python_layout *layout = &python.layout;
+    bool runs = false; /* frames since the last such mark */
+    unsigned count = 0;
+    uint64_t frame = first_frame(thread);
+    for (; frame != 0 && count < max; frame = python_word(frame, layout->frame_previous)) {
+        if (python_byte(frame, layout->frame_owner) < PYTHON_OWNER_NO_FRAME) {
+            runs = true; /* the one behind a constructor has its caller in the same call */
+        } else if (runs) {
+            places[count++] = frame;
+            runs = false;
+        }
+    }
+    return count;
+}
+
+unsigned python_loops(uint64_t *places, unsigned max)
+{
+    unsigned count = 0;
+    bool proved = atomic_load_explicit(&python.state, memory_order_acquire) == STATE_READY;
+    _Atomic int32_t *readers = proved ? python_end_enter() : NULL;
+    uint64_t thread = readers != NULL ? this_thread() : 0;
+    if (thread != 0 && python.layout.chain == PYTHON_CHAIN_LINKED) {
+        count = loops_linked(thread, places, max);
+    } else if (thread != 0 && python.layout.chain == PYTHON_CHAIN_SHIMMED) {
+        count = loops_shimmed(thread, places, max);
+    }
+    if (readers != NULL) {
+        python_end_leave(readers);
+    }
+    return count;
+}
+
 /* ---- names ---------------------------------------------------------------------------- */
 
 /* Reads behind the caller's back are over when it sends: sending may wait for room. */

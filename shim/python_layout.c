@@ -73,6 +73,7 @@ static const struct python_layout rows[] = {
      .thread_top = 56,
      .top_is_indirect = true,
      .cframe_current = 8,
+     .cframe_previous = 16,
      .frame_previous = 48,
      .frame_code = 32,
      .frame_ip = 56,

@@ -40,6 +40,7 @@ struct python_layout {
     uint16_t thread_top;     /* frame, or what holds it */
     bool top_is_indirect;    /* through a `cframe` */
     uint16_t cframe_current; /* in the cframe */
+    uint16_t cframe_previous;
 
     uint16_t frame_previous;
     uint16_t frame_code;

@@ -244,12 +244,25 @@ static uint32_t enter_without_python(struct capture *capture)
     return known != 0 ? known : enter(capture, &key, NULL, 0);
 }
 
+/* Behind the key, which knows addresses only: the same stack has the same marks. */
+static void mark_loops(const struct capture *capture)
+{
+    uint64_t places[capture->native_count + 1];
+    unsigned count = python_loops(places, capture->native_count);
+    if (count > 0) {
+        unwind_mark_holders(capture->native, capture->native_count, places, count);
+    }
+}
+
 static uint32_t describe_and_enter(struct capture *capture, const struct stack_key *key)
 {
     uint64_t words[capture->python_count + 1];
     int described = 0;
     if (capture->python_count > 0) {
         described = python_describe(capture->python, capture->python_count, words);
+    }
+    if (described > 0 && capture->native_count > 0) {
+        mark_loops(capture);
     }
     return described < 0 ? enter_without_python(capture)
                          : enter(capture, key, words, (unsigned)described);

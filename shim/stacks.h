@@ -50,6 +50,13 @@ extern void (*stacks_test_point)(enum stacks_test_point where);
 unsigned unwind_here(uint64_t *words, unsigned max, enum vs_stack_note *note);
 /* The same by the unwind tables whatever was chosen: proves a new stack. */
 unsigned unwind_here_by_tables(uint64_t *words, unsigned max, enum vs_stack_note *note);
+/*
+ * Marks (VS_FRAME_LOOP) those of a stack's words whose frame holds one of `places`,
+ * addresses on the stack in the order of the frames. Only while the frames of the
+ * walk that wrote the words are there.
+ */
+void unwind_mark_holders(uint64_t *words, unsigned count, const uint64_t *places,
+                         unsigned place_count);
 enum vs_native_method unwind_method(void);
 /* In the constructor and when recording begins; never in a hook. */
 void unwind_prepare(void);
@@ -82,6 +89,12 @@ unsigned python_walk(struct python_frame *frames, unsigned max, enum vs_stack_no
  * found no room in the ring.
  */
 int python_describe(const struct python_frame *frames, unsigned count, uint64_t *words);
+/*
+ * A place in the native frame of each call of the interpreter loop that runs one
+ * of the thread's Python frames, innermost first; 0 before 3.11, where none can be
+ * told. Only right after python_walk, before anything else runs on the thread.
+ */
+unsigned python_loops(uint64_t *places, unsigned max);
 /* Finds the interpreter; where the loader may be asked (start, after an object was loaded). */
 void python_prepare(void);
 /* True when python_prepare should be called again: an object was loaded since and none was found.

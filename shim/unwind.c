@@ -602,6 +602,51 @@ static __attribute__((noinline)) unsigned walk_and_prove(struct walk *walk,
         note);
 }
 
+struct holders {
+    uint64_t *words;
+    const uint64_t *places;
+    unsigned place_count, next;
+};
+
+/* The word's frame lies between these, unless a step led to another stack. */
+static void mark_holder(struct holders *holders, uint64_t *word, uint64_t inner, uint64_t outer)
+{
+    for (unsigned i = holders->next; outer > inner && i < holders->place_count; i++) {
+        if (holders->places[i] - inner < outer - inner) {
+            *word |= VS_FRAME_LOOP;
+            holders->next = i + 1;
+            return;
+        }
+    }
+}
+
+static enum outcome walk_and_mark(struct walk *walk, struct holders *holders)
+{
+    struct frame frame = first_frame(walk);
+    enum outcome outcome;
+    do {
+        unsigned told = walk->count;
+        uint64_t inner = frame.sp;
+        outcome = pass_slowly(walk, &frame);
+        if (outcome == GOES_ON && walk->count > told &&
+            walk->words[told] == (holders->words[told] & ~VS_FRAME_LOOP)) {
+            mark_holder(holders, &holders->words[told], inner, frame.sp);
+        }
+    } while (outcome == GOES_ON && holders->next < holders->place_count);
+    return outcome;
+}
+
+static __attribute__((noinline)) void walk_to_mark(struct walk *walk, struct holders *holders)
+{
+    if (walk_and_mark(walk, holders) == BEGIN_AGAIN) {
+        begin(walk, walk->words, walk->max);
+        walk->full = true;
+        walk->registers = walk->start;
+        holders->next = 0;
+        (void)walk_and_mark(walk, holders);
+    }
+}
+
 /*
  * The registers of the function it is inlined into, all at one instruction,
  * given as if that were a call. What the function saved on its stack stays
@@ -641,6 +686,17 @@ unsigned unwind_here_by_tables(uint64_t *words, unsigned max, enum vs_stack_note
     return walk_and_prove(&walk, note);
 }
 
+void unwind_mark_holders(uint64_t *words, unsigned count, const uint64_t *places,
+                         unsigned place_count)
+{
+    uint64_t again[count + 1];
+    struct holders holders = {words, places, place_count, 0};
+    struct walk walk;
+    read_registers(&walk.start);
+    begin(&walk, again, count);
+    walk_to_mark(&walk, &holders);
+}
+
 static _Atomic bool prepared;
 
 enum vs_native_method unwind_method(void)
@@ -668,6 +724,15 @@ unsigned unwind_here(uint64_t *words, unsigned max, enum vs_stack_note *note)
 unsigned unwind_here_by_tables(uint64_t *words, unsigned max, enum vs_stack_note *note)
 {
     return unwind_here(words, max, note);
+}
+
+void unwind_mark_holders(uint64_t *words, unsigned count, const uint64_t *places,
+                         unsigned place_count)
+{
+    (void)words;
+    (void)count;
+    (void)places;
+    (void)place_count;
 }
 
 enum vs_native_method unwind_method(void)

@@ -205,6 +205,35 @@ Test(frames, a_wrapper_stands_for_a_loop_that_has_no_name)
            entry(1, 20), entry(3, 31));
 }
 
+static uint64_t loop(uint64_t address)
+{
+    return address | VS_FRAME_LOOP;
+}
+
+/* The recorder saw which frames run the loop: names do not matter, not even the loop's. */
+Test(frames, marked_calls_of_the_loop)
+{
+    EXPECT("at::empty | batches:7 | train:20 | _PyEval_Vector | _PyEval_EvalFrameDefault | "
+           "<module>:31 | main",
+           TORCH + 0x10, loop(PYTHON + 0xfff), PYTHON + VECTOR, PYTHON + LOOP,
+           loop(PYTHON + LOOP_COLD), EXE + 0x100, python(5, 7), entry(1, 20), entry(3, 31));
+}
+
+Test(frames, a_marked_call_that_was_interrupted)
+{
+    EXPECT("at::empty | batches:7 | train:20 | main | <module>:31", TORCH + 0x10,
+           loop((PYTHON + 0x1000) | VS_FRAME_EXACT), EXE + 0x100, python(5, 7), entry(1, 20),
+           entry(3, 31));
+}
+
+/* Bit 61 of an interpreter word is its code id's. */
+Test(frames, a_large_code_id_is_no_mark)
+{
+    add_code(VS_FRAME_CODE_MAX, "last", "/home/u/train.py");
+    EXPECT("at::empty | last:3 | main", TORCH + 0x10, PYTHON + LOOP, EXE + 0x100,
+           entry(VS_FRAME_CODE_MAX, 3));
+}
+
 /* ---- what does not pair up ----------------------------------------------------------------- */
 
 Test(frames, a_thread_without_python_keeps_its_native_stack)
@@ -322,6 +351,17 @@ Test(frames, a_loop_with_inlined_helpers)
     struct vs_symbol_def symbol = {2, 0x5f, 2, inlined};
     cr_assert_eq(vs_writer_symbol(writer, &symbol), 0);
     EXPECT("at::empty | train:20 | main", TORCH + 0x10, PYTHON + 0x60, EXE + 0x100, entry(1, 20));
+}
+
+/* What the compiler put into a caller of the loop belongs to the loop when it does nothing else. */
+Test(frames, an_inlined_wrapper_of_the_loop_is_not_shown)
+{
+    static const struct vs_symbol_frame inlined[] = {{"_PyEval_EvalFrame", "pycore_ceval.h", 73},
+                                                     {"_PyEval_Vector", "ceval.c", 6434}};
+    struct vs_symbol_def symbol = {2, 0x6f, 2, inlined};
+    cr_assert_eq(vs_writer_symbol(writer, &symbol), 0);
+    EXPECT("train:20 | _PyEval_Vector | <module>:31", PYTHON + LOOP, PYTHON + 0x70, PYTHON + LOOP,
+           entry(1, 20), entry(3, 31));
 }
 
 Test(frames, an_interrupted_instruction_is_looked_up_as_it_is)

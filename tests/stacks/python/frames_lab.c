@@ -267,6 +267,7 @@ struct result {
     int32_t native;  /* calls of the interpreter loop on the native stack */
     int32_t entries; /* frames said to be a call's outermost */
     int32_t frames;  /* -1: could not be described */
+    int32_t places;  /* calls of the loop as python_loops tells them, in order up the stack */
     uint64_t room;
     char *text; /* name US file US line US entry US entering RS, frame after frame */
 };
@@ -304,6 +305,18 @@ static int native_loops(void)
         found += in_loop((uint64_t)(uintptr_t)addresses[i] - 1);
     }
     return found;
+}
+
+static int places_of_loops(void)
+{
+    uint64_t places[FRAMES_MAX];
+    uint64_t above = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    unsigned count = python_loops(places, FRAMES_MAX);
+    unsigned sound = 0;
+    while (sound < count && places[sound] > above) {
+        above = places[sound++];
+    }
+    return sound == count ? (int)count : -1;
 }
 
 /*
@@ -345,10 +358,12 @@ SHIM_EXPORT struct result *frames_capture_at_most(unsigned max)
     struct python_frame raw[FRAMES_MAX];
     enum vs_stack_note note;
     unsigned count = python_walk(raw, max < FRAMES_MAX ? max : FRAMES_MAX, &note);
+    int places = places_of_loops();
     const struct memo *memo = resolve(raw, count);
     struct result *result = calloc(1, sizeof(*result));
     result->note = (int32_t)note;
     result->native = native_loops();
+    result->places = places;
     result->frames = memo != NULL ? (int32_t)count : -1;
     for (unsigned i = 0; memo != NULL && i < count; i++) {
         append_frame(result, &raw[i], memo->words[i]);

@@ -18,8 +18,8 @@ held = ctypes.PyDLL(LIBRARY)  # keeps it
 
 class Result(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_uint64), ("note", ctypes.c_int32), ("native", ctypes.c_int32),
-                ("entries", ctypes.c_int32), ("frames", ctypes.c_int32), ("room", ctypes.c_uint64),
-                ("text", ctypes.c_void_p)]
+                ("entries", ctypes.c_int32), ("frames", ctypes.c_int32), ("places", ctypes.c_int32),
+                ("room", ctypes.c_uint64), ("text", ctypes.c_void_p)]
 
 
 for library in (free, held):
@@ -40,6 +40,7 @@ capture = free.frames_capture
 capture_with_gil = held.frames_capture
 here = sys._getframe
 
+TELLS_LOOPS = sys.version_info >= (3, 11)
 HAS_QUALNAME = hasattr(here().f_code, "co_qualname")
 NONE, CUT, NO_FRAME, FINALIZING, UNSUPPORTED = 0, 3, 4, 5, 6
 
@@ -62,7 +63,7 @@ class Seen:
     def __init__(self, address):
         result = Result.from_address(address)
         self.status, self.note = result.frames, result.note
-        self.native, self.entries = result.native, result.entries
+        self.native, self.entries, self.places = result.native, result.entries, result.places
         text = ctypes.string_at(result.text, result.bytes).decode("utf-8") if result.bytes else ""
         held.frames_release(address)
         self.frames = []
@@ -132,6 +133,9 @@ def check(name, address, frame):
         at = apart or 0
         fail(name, "status %d note %d frame %d:\n  read     %s\n  expected %s"
              % (seen.status, seen.note, at, seen.frames[at:at + 2], expected[at:at + 2]))
+    if TELLS_LOOPS and seen.places != seen.entries:
+        fail(name, "%d calls of the interpreter loop told, %d entry frames %s"
+             % (seen.places, seen.entries, seen.frames[:8]))
     # In 3.9 the chain itself ends at a generator that waits for the one being closed.
     if counts["loops"] and seen.frames and (seen.frames[-1][3] or sys.version_info[:2] != (3, 9)):
         counts["entries"] += 1

@@ -68,11 +68,11 @@ static void print_stack(const struct vs_reader *reader, struct vs_frames *frames
     const struct vs_frame *list = NULL;
     long count = vs_frames_of(frames, stack->id, &list);
     for (long i = 0; i < count; i++) {
-        json_array_append_new(merged, json_pack("{s:i, s:o, s:o, s:I, s:o}", "kind", list[i].kind,
-                                                "function", text_or_null(list[i].function), "file",
-                                                text_or_null(list[i].file), "line",
-                                                (json_int_t)list[i].line, "module",
-                                                text_or_null(list[i].module)));
+        json_array_append_new(
+            merged, json_pack("{s:i, s:b, s:o, s:o, s:I, s:o}", "kind", list[i].kind, "inlined",
+                              list[i].inlined, "function", text_or_null(list[i].function), "file",
+                              text_or_null(list[i].file), "line", (json_int_t)list[i].line,
+                              "module", text_or_null(list[i].module)));
     }
     print(json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "stack", (json_int_t)stack->id, "generation",
                     (json_int_t)stack->generation, "native", native, "python", python, "notes",

@@ -23,7 +23,9 @@ struct lab_walk {
 };
 
 static _Thread_local struct lab_walk lab_walk;
-static _Thread_local struct lab_walk lab_tables; /* by the unwind tables */
+static _Thread_local struct lab_walk lab_tables;    /* by the unwind tables */
+static _Thread_local uint64_t lab_loops[LAB_WORDS]; /* places of python_loops */
+static _Thread_local unsigned lab_loop_count;
 static enum vs_native_method lab_method = VS_NATIVE_TABLES;
 static _Atomic uint32_t lab_modules_generation = 1;
 static _Atomic uint64_t lab_modules_asked;
@@ -46,6 +48,24 @@ unsigned unwind_here(uint64_t *words, unsigned max, enum vs_stack_note *note)
 unsigned unwind_here_by_tables(uint64_t *words, unsigned max, enum vs_stack_note *note)
 {
     return lab_copy(&lab_tables, words, max, note);
+}
+
+/* A place is the word of its frame. */
+void unwind_mark_holders(uint64_t *words, unsigned count, const uint64_t *places,
+                         unsigned place_count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned j = 0; j < place_count; j++) {
+            words[i] |= words[i] == places[j] ? VS_FRAME_LOOP : 0;
+        }
+    }
+}
+
+unsigned python_loops(uint64_t *places, unsigned max)
+{
+    unsigned count = lab_loop_count < max ? lab_loop_count : max;
+    memcpy(places, lab_loops, count * sizeof(*places));
+    return count;
 }
 
 enum vs_native_method unwind_method(void)

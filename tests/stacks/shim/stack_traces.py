@@ -65,7 +65,7 @@ def check_whole(trace):
 
 
 class Functions:
-    """The functions of one file by offset."""
+    """The functions of one file by offset; what the compiler made of one by the function's name."""
 
     def __init__(self, path):
         lab.need("nm")
@@ -73,7 +73,7 @@ class Functions:
                               check=True)
         self.path = os.path.realpath(path)
         rows = [line.split() for line in done.stdout.splitlines()]
-        rows = [(int(row[0], 16), row[2]) for row in rows if len(row) == 3 and row[1] in "tT"]
+        rows = [(int(row[0], 16), row[2].split(".")[0]) for row in rows if len(row) == 3 and row[1] in "tT"]
         self.starts, self.names = [row[0] for row in rows], [row[1] for row in rows]
 
     def at(self, offset):

@@ -87,6 +87,24 @@ Test(interning, a_stack_is_sent_once)
     cr_assert_eq(consumer.ring->stacks_inline, 0);
 }
 
+/* The marks are part of the record, not of what tells stacks apart. */
+Test(interning, calls_of_the_interpreter_loop_are_marked)
+{
+    struct consumer consumer = lab_begin(RING);
+    lab_stack(0x1000, 20, 3);
+    lab_loops[0] = 0x1000 + 16 * 7;
+    lab_loop_count = 1;
+    uint32_t id = stacks_capture();
+    cr_assert_eq(stacks_capture(), id);
+    lab_loop_count = 0;
+    cr_assert_eq(stacks_capture(), id);
+    struct sent *sent = drain(&consumer);
+    cr_assert_eq(sent->stacks, 1);
+    cr_assert_eq(sent->last[6], 0x1000 + 16 * 6);
+    cr_assert_eq(sent->last[7], (0x1000 + 16 * 7) | VS_FRAME_LOOP);
+    cr_assert_eq(sent->last[8], 0x1000 + 16 * 8);
+}
+
 Test(interning, whatever_differs_makes_another_stack)
 {
     struct consumer consumer = lab_begin(RING);
