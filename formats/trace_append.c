@@ -30,6 +30,7 @@ struct vs_appender {
     uint32_t file_tag;
     uint64_t old_bytes; /* of the file before us */
     uint64_t offset;
+    uint64_t cut_at;      /* where its last whole chunk ends, if it was cut; 0: told, or not cut */
     uint64_t next_number; /* of a chunk */
     uint64_t next_row;    /* id of a row of SYMBOLS */
     struct vs_packer *packer;
@@ -81,6 +82,7 @@ static void count_chunks(struct vs_appender *appender, const struct vs_index *in
         appender->file_tag = header->file_tag;
     }
     appender->next_number += unseen;
+    appender->cut_at = index->cut_at;
     appender->old_bytes = status->file_bytes;
     appender->offset = (status->file_bytes + VS_TRACE_ALIGN - 1) / VS_TRACE_ALIGN * VS_TRACE_ALIGN;
 }
@@ -201,9 +203,20 @@ static int write_chunk(struct vs_appender *appender, struct vs_chunk_header *hea
     return error;
 }
 
+/* That the file was cut shows no longer when more follows: room says so, and where. */
+static int tell_cut(struct vs_appender *appender)
+{
+    struct vs_chunk_header header = {.type = VS_CHUNK_ROOM, .first = appender->cut_at};
+    int error = appender->cut_at == 0 ? 0 : write_chunk(appender, &header, NULL);
+    appender->cut_at = 0;
+    return error;
+}
+
 static int write_table(struct vs_appender *appender, struct vs_table *table)
 {
     const uint8_t *stored;
+    if (table->rows > 0 && appender->error == 0)
+        appender->error = tell_cut(appender);
     if (table->rows == 0 || appender->error != 0)
         return appender->error;
     struct vs_chunk_header header = {.type = table->shape->type,

@@ -15,6 +15,9 @@ struct walk {
     struct vs_trace_status *status;
     uint32_t file_tag;
     bool tag_known; /* false while only damaged things have been seen */
+    /* Where the last whole chunk ends, and what had been found damaged until there. */
+    uint64_t whole_end;
+    uint64_t damaged_chunks, damaged_bytes;
 };
 
 enum found {
@@ -144,18 +147,30 @@ static int resynchronise(struct walk *walk, uint64_t from, uint64_t end, uint64_
     return 0;
 }
 
-/* After a chunk whose payload is damaged: its size is right if the next header is where it says. */
-static int behind_damage(struct walk *walk, uint64_t offset, uint64_t end,
-                         const struct vs_chunk_header *header, uint64_t *out)
+static void note_cut(struct walk *walk)
 {
-    uint64_t next = offset + vs_chunk_span(header);
-    struct vs_chunk_header following;
-    int error;
-    if (next >= end || header_at(walk, next, &following, &error)) {
-        *out = next;
-        return 0;
-    }
-    return resynchronise(walk, offset + VS_TRACE_ALIGN, end, out);
+    walk->status->truncated = true;
+    walk->index->cut_at = walk->whole_end;
+}
+
+/*
+ * Room that says where the file had been cut before more was added: what is left
+ * of the chunk there is not damage.
+ */
+static void note_old_cut(struct walk *walk, const struct vs_chunk_header *header)
+{
+    if (header->type != VS_CHUNK_ROOM || header->first == 0 || header->first != walk->whole_end)
+        return;
+    walk->status->truncated = true;
+    walk->status->damaged_chunks = walk->damaged_chunks;
+    walk->status->damaged_bytes = walk->damaged_bytes;
+}
+
+static void note_whole(struct walk *walk, uint64_t end)
+{
+    walk->whole_end = end;
+    walk->damaged_chunks = walk->status->damaged_chunks;
+    walk->damaged_bytes = walk->status->damaged_bytes;
 }
 
 /* No chunk at `offset`: what is lost until the next one, or until the end. */
@@ -169,26 +184,29 @@ static int skip(struct walk *walk, uint64_t offset, uint64_t end, enum found fou
     else if (found == FOUND_NOTHING)
         walk->status->damaged_bytes += end - offset;
     else
-        walk->status->truncated = true;
+        note_cut(walk);
     if (*out < end && found == FOUND_CUT)
         walk->status->damaged_chunks++;
     return 0;
 }
 
-/* One run of chunks: a whole linear file, or the first part of a circular one. */
+/* One run of chunks: a whole linear file. */
 static int walk_region(struct walk *walk, uint64_t offset, uint64_t end)
 {
+    note_whole(walk, offset);
     while (offset < end && end - offset >= VS_CHUNK_HEADER_BYTES) {
         struct vs_chunk_header header;
         enum found found;
         int error = examine(walk, offset, end, &header, &found);
         uint64_t next = offset + VS_TRACE_ALIGN;
         if (error == 0 && found == FOUND_GOOD) {
+            note_old_cut(walk, &header);
             error = keep(walk, offset, &header);
             next = offset + vs_chunk_span(&header);
+            note_whole(walk, next);
         } else if (error == 0 && found == FOUND_DAMAGED) {
             walk->status->damaged_chunks++;
-            error = behind_damage(walk, offset, end, &header, &next);
+            error = resynchronise(walk, next, end, &next);
         } else if (error == 0) {
             error = skip(walk, offset, end, found, &next);
         }
@@ -197,7 +215,7 @@ static int walk_region(struct walk *walk, uint64_t offset, uint64_t end)
         offset = next;
     }
     if (offset != end)
-        walk->status->truncated = true;
+        note_cut(walk);
     return 0;
 }
 
@@ -223,7 +241,7 @@ static int walk_slot(struct walk *walk, uint64_t offset, uint64_t end)
             next = offset + vs_chunk_span(&header);
         } else if (error == 0 && found == FOUND_DAMAGED) {
             walk->status->damaged_chunks++;
-            error = behind_damage(walk, offset, end, &header, &next);
+            error = resynchronise(walk, offset + VS_TRACE_ALIGN, end, &next);
         } else if (error == 0 && found != FOUND_ZEROS && !any) {
             error = skip(walk, offset, end, found, &next);
         }

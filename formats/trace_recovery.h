@@ -23,8 +23,9 @@ struct vs_index {
     uint32_t version;
     bool circular;
     bool has_end;
-    uint64_t end_index;        /* events of the whole trace, from END */
-    uint64_t end_sequence;     /* position behind the last event, from END */
+    uint64_t cut_at;       /* linear, cut inside a chunk: where the last whole one ends; else 0 */
+    uint64_t end_index;    /* events of the whole trace, from END */
+    uint64_t end_sequence; /* position behind the last event, from END */
     uint16_t unsupported_type; /* a critical chunk type nobody here knows */
 };
 
