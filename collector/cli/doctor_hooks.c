@@ -218,6 +218,21 @@ static void say_health(struct doctor *doctor, const struct vs_reader *reader)
     json_decref(hooks);
 }
 
+/* Which Python ran, and whether stacks can show its code. */
+static void say_python(struct doctor *doctor, const struct vs_reader *reader)
+{
+    static const char prefix[] = "unsupported ";
+    const char *text = vs_reader_meta(reader, "hooks");
+    json_t *hooks = text == NULL ? NULL : json_loads(text, 0, NULL);
+    const char *python = json_string_value(json_object_get(hooks, "python"));
+    if (python != NULL && strncmp(python, prefix, sizeof(prefix) - 1) == 0)
+        doctor_note(doctor, "Python %s is not one whose frames can be read: native stacks only",
+                    python + sizeof(prefix) - 1);
+    else if (python != NULL)
+        doctor_ok(doctor, "Python %s: stacks show its frames", python);
+    json_decref(hooks);
+}
+
 static void read_trace(struct doctor *doctor, struct hook_book *book, const char *path)
 {
     struct vs_reader *reader = NULL;
@@ -234,6 +249,7 @@ static void read_trace(struct doctor *doctor, struct hook_book *book, const char
     doctor_ok(doctor, "trace %s: %llu events", name == NULL ? path : name + 1,
               (unsigned long long)(book->events - before));
     say_health(doctor, reader);
+    say_python(doctor, reader);
     vs_reader_close(reader);
 }
 

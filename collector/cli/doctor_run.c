@@ -94,7 +94,7 @@ static pid_t start(char *folder, char **command)
     pid_t child = fork();
     if (child == 0) {
         setenv("VRAMSCOPE_LOG", "error", 0); /* its summary would name a folder that goes away */
-        setenv("VRAMSCOPE_STACKS", "none", 0);
+        setenv("VRAMSCOPE_STACKS", "python", 0); /* to learn whether they can be had */
         int status = cmd_run(count, arguments);
         fflush(NULL);
         _exit(status);

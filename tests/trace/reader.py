@@ -32,10 +32,6 @@ def header_at(data, at, tag):
                 next=at + (64 + stored + 63) // 64 * 64)
 
 
-def resync(data, at, end, tag):
-    return next((i for i in range(at, end - 63, 64) if header_at(data, i, tag)), end)
-
-
 def walk(data, at, end, tag, slot):
     """The sound chunks of one region."""
     number = -1
@@ -48,12 +44,10 @@ def walk(data, at, end, tag, slot):
                 return
             number, at = head["number"], head["next"]
             yield dict(head, body=body)
-        elif fits:
-            at = head["next"] if head["next"] >= end or header_at(data, head["next"], tag) else resync(data, at + 64, end, tag)
-        elif slot and (number >= 0 or not any(data[at:at + 64])):
+        elif slot and not fits and (number >= 0 or not any(data[at:at + 64])):
             return
         else:
-            at = resync(data, at + 64, end, tag)
+            at = next((i for i in range(at + 64, end - 63, 64) if header_at(data, i, tag)), end)
 
 
 def varints(data):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python frames in the place of the interpreter's own, where the interpreter loop has no name."""
+"""Copies of real interpreters that were made strange: the loop without a name, a version nobody knows."""
 
 import glob
 import os
+import struct
 import subprocess
 
 import lab
-from stack_traces import Trace, check_whole
+from stack_traces import NOTE_PYTHON_UNSUPPORTED, Trace, check_whole
+from test_whole import PYTHON_PROGRAM
 
 VERSIONS = ("3.11", "3.13")  # the two ways in which calls of the loop are told
 LOOP = "_PyEval_EvalFrameDefault"
@@ -71,10 +73,10 @@ for step in steps:
 """
 
 
-def interpreters():
+def interpreters(versions):
     """(executable, its libpython) of the newest of each version."""
     root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
-    for version in VERSIONS:
+    for version in versions:
         for library in sorted(glob.glob(f"{root}/versions/{version}.*/lib/libpython{version}.so.1.0"))[-1:]:
             yield os.path.join(os.path.dirname(library), "..", "bin", f"python{version}"), library
 
@@ -87,16 +89,22 @@ def parts_of_loop(library):
             for row in rows if len(row) == 4 and row[3].split(".")[0] == LOOP]
 
 
-def without_name(library, folder):
-    """A copy in which nothing tells where the loop is: stripped, its exported name another one."""
+def change(library, folder, edit):
+    """A stripped copy, its bytes as `edit` returns them."""
     os.mkdir(folder)
     copy = os.path.join(folder, os.path.basename(library))
     subprocess.run(["strip", "--strip-all", "-o", copy, library], check=True)
     with open(copy, "r+b") as file:
-        image = file.read().replace(LOOP.encode(), UNKNOWN.encode())
+        image = edit(file.read())
         file.seek(0)
         file.write(image)
     return copy
+
+
+def with_library(copy, command):
+    """A program that loads the copy."""
+    script = 'LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH exec "$@"' % os.path.dirname(copy)
+    return ["sh", "-c", script, "sh", *command]
 
 
 def wanted(stack, library, parts):
@@ -120,9 +128,9 @@ def read(stack):
 
 def compare(room, python, library):
     parts = parts_of_loop(library)
-    copy = without_name(library, room.path(os.path.basename(library)))
-    with_copy = 'LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH exec "$@"' % os.path.dirname(copy)
-    ended = room.preloaded(["sh", "-c", with_copy, "sh", python, "-c", PROGRAM])
+    copy = change(library, room.path(os.path.basename(library)),
+                  lambda image: image.replace(LOOP.encode(), UNKNOWN.encode()))
+    ended = room.preloaded(with_library(copy, [python, "-c", PROGRAM]))
     lab.equal(f"{python}: {ended.err}", ended.status, 0)
     trace = Trace(room.wait_for_traces(1)[0])
     room.empty_traces()
@@ -140,8 +148,50 @@ def test_unnamed_loop(room):
     """From 3.11 on the frames are merged alike with and without a name for the loop."""
     lab.need("strip")
     lab.need("nm")
-    found = list(interpreters())
+    found = list(interpreters(VERSIONS))
     if not found:
         raise lab.Skip("no shared libpython from 3.11 on under pyenv")
     for python, library in found:
         compare(room, python, library)
+
+
+def of_later_version(image, version):
+    """Wherever it says its version it says 3.16."""
+    return image.replace(struct.pack("<I", version), struct.pack("<I", 0x031000f0))
+
+
+def free_threaded(image, version):
+    """The published offsets say it is, and are not those of a free-threaded build."""
+    at = image.index(b"xdebugpy" + struct.pack("<Q", version)) + 16
+    return image[:at] + struct.pack("<Q", 1) + image[at + 8:]
+
+
+def native_only(room, python, copy, version):
+    command = with_library(copy, [python, "-c", PYTHON_PROGRAM])
+    ended = room.preloaded(command)
+    lab.equal(f"{python}: {ended.err}", ended.status, 0)
+    warning = f"Python {version} is not one whose frames can be read: native stacks only"
+    lab.check(ended.err.count("\n") == 1 and warning in ended.err, f"one warning: {ended.err!r}")
+    trace = Trace(room.wait_for_traces(1)[0])
+    room.empty_traces()
+    for event in check_whole(trace):
+        stack = trace.stack_of(event)
+        lab.check(stack["native"] and not stack["python"], f"native frames alone: {stack}")
+        lab.equal("notes", stack["notes"], [NOTE_PYTHON_UNSUPPORTED])
+    done = room.run(room.on_simgpu([lab.TOOL, "doctor", "--", *command]))
+    lab.equal(f"doctor: {done.out}{done.err}", done.status, 0)
+    lab.check(warning in done.out, f"doctor does not say it: {done.out}")
+
+
+def test_unknown_python(room):
+    """Native stacks, one warning, and doctor says so: a later version, a build of another kind."""
+    lab.need("strip")
+    for python, library in interpreters(("3.13",)):
+        done = subprocess.run([python, "-c", "import sys; print(sys.hexversion)"],
+                              capture_output=True, text=True, check=True)
+        version = int(done.stdout)
+        for edit, name in ((of_later_version, "3.16"), (free_threaded, "3.13")):
+            copy = change(library, room.path(name), lambda image: edit(image, version))
+            native_only(room, python, copy, name)
+        return
+    raise lab.Skip("no shared libpython 3.13 under pyenv")
