@@ -23,6 +23,7 @@ void report_print(FILE *out, const struct report *report)
     report_print_sites(&page, report);
     report_print_failures(&page, report);
     report_print_objects(&page, report);
+    report_print_communicators(&page, report);
     report_print_calls(&page, report);
     report_print_host(&page, report);
     report_print_others(&page, report);

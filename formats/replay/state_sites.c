@@ -16,6 +16,11 @@ static bool is_framework_library(const char *name)
     return strcmp(name, "libc10_cuda") == 0 || strcmp(name, "libc10_hip") == 0;
 }
 
+static bool is_nccl_library(const char *name)
+{
+    return strcmp(name, "libnccl") == 0 || strcmp(name, "librccl") == 0;
+}
+
 static bool is_hash(const char *text, size_t length)
 {
     return length == 8 && strspn(text, "0123456789abcdef") >= length;
@@ -82,6 +87,7 @@ static uint16_t add_owner(struct vs_state *state, const char *name)
     struct vs_owner *owner = &state->owners[state->owner_count];
     snprintf(owner->name, sizeof(owner->name), "%s", name);
     owner->framework = is_framework_library(name);
+    owner->nccl = is_nccl_library(name);
     return (uint16_t)state->owner_count++;
 }
 
