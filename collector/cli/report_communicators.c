@@ -104,12 +104,12 @@ void report_print_communicators(const struct page *page, const struct report *re
     size_t count = collect(report, rows);
     vs_state_communicator_bytes(summary->state, &known, &all);
     report_heading(page, "NCCL communicators");
-    fprintf(page->out, "  %s live of %s made; %s of device memory is known to be theirs",
+    fprintf(page->out, "  %s live of %s made; %s of device memory is known to be theirs\n",
             page_count(summary->objects.kinds[VS_OBJECT_COMMUNICATOR].live.count).text,
             page_count(created).text, size_text(known).text);
     if (all != known)
-        fprintf(page->out, ", %s more of NCCL's cannot be split", size_text(all - known).text);
-    fputc('\n', page->out);
+        fprintf(page->out, "  %s more of NCCL's: which of them it is for is not known\n",
+                size_text(all - known).text);
     for (size_t i = 0; i < count && i < TOP_ROWS; i++)
         print_row(page, report, &rows[i]);
     if (count > TOP_ROWS)
