@@ -11,7 +11,8 @@ uint64_t framework_tell(unsigned hook, struct vs_event *event, const void *calle
     hook_label(thread, event, hook, hook_module_of(caller));
     event->free_bytes = VS_FREE_UNKNOWN;
     hook_count_call(HOOK_LEVEL_FRAMEWORK);
-    if (event->device == VS_DEVICE_UNKNOWN) {
+    bool of_block = event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE;
+    if (event->device == VS_DEVICE_UNKNOWN && !of_block) {
         hook_own_calls_begin();
         event->device = (int8_t)devices_current(&event->context);
         hook_own_calls_end();

@@ -7,8 +7,9 @@
 
 /*
  * Puts one event into the ring under the hook's name, with the device that is
- * current where the event names none. No hook of ours is open afterwards: calls that the
- * library makes next are its own. Returns the record's sequence, 0 when there is none.
+ * current where the event names none; that of a block is known by its address. No hook of ours is
+ * open afterwards: calls that the library makes next are its own. Returns the record's sequence, 0
+ * when there is none.
  */
 uint64_t framework_tell(unsigned hook, struct vs_event *event, const void *caller);
 

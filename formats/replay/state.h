@@ -74,6 +74,8 @@ enum vs_implicit {
     VS_IMPLICITS
 };
 
+struct vs_caching_layer;
+
 struct vs_layer_total {
     int64_t live_bytes;
     int64_t peak_bytes;
@@ -99,6 +101,8 @@ struct vs_conclusion {
 enum { VS_CONCLUSIONS_KEPT = 256 };
 
 struct vs_device_state {
+    const struct vs_caching_layer
+        *caching_layer;   /* of the first block; NULL none, or not a known one */
     uint64_t total_bytes; /* 0 unknown */
     struct vs_layer_total layers[VS_LAYERS];
 
@@ -386,6 +390,10 @@ struct vs_state {
     struct vs_sizes owner_by_module;
     uint32_t last_module; /* asked for last, and its owner; valid while there are owners */
     uint16_t last_owner;
+    /* Of the call asked about last, and of the label: what layers.h says. */
+    uint16_t last_call, last_label;
+    bool last_label_takes_segments;
+    const struct vs_caching_layer *last_layer;
 
     struct vs_blocks blocks;
     struct vs_allocations allocations; /* by device address */
