@@ -40,7 +40,8 @@ template <typename Lock> class BinAllocator : public ShrinkableCache
         char *block;
     };
 
-    Maybe<bool> AllocateBlockToExtendTotalMem(std::size_t bytes);
+    /* Called through the symbol, as in the real library. */
+    __attribute__((noinline)) Maybe<bool> AllocateBlockToExtendTotalMem(std::size_t bytes);
     bool DeallocateFreeBlockForGarbageCollection();
     char *Take(std::size_t bytes);
 

@@ -53,7 +53,7 @@ class Host : public vm::Allocator
   public:
     Maybe<void> Allocate(char **out, std::size_t bytes) override
     {
-        *out = static_cast<char *>(std::aligned_alloc(4096, bytes));
+        *out = static_cast<char *>(::aligned_alloc(4096, bytes));
         return Maybe<void>{true, nullptr};
     }
     void Deallocate(char *address, std::size_t) override
@@ -139,6 +139,9 @@ int main(int count, char **arguments)
     void *library = count == 2 ? dlopen(arguments[1], RTLD_LAZY | RTLD_LOCAL) : nullptr;
     if (library == nullptr) {
         std::fprintf(stderr, "%s\n", count == 2 ? dlerror() : "usage: oneflow_user LIBRARY");
+        return 1;
+    }
+    if (cudaSetDevice(0) != cudaSuccess) { /* as OneFlow does before it makes an allocator */
         return 1;
     }
     Load device = {build(library, new Device), {}, 0, 0, 0, 1};
