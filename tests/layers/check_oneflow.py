@@ -3,7 +3,8 @@
 """OneFlow's caching allocator in the report, against the books of a program that uses it:
 blocks, segments, what is free in them, and the request that it gives up on.
 
-usage: check_oneflow.py --folder PROGRAMS --bin DIR --simgpu SCRIPT --library LIBONEFLOW
+usage: check_oneflow.py --folder PROGRAMS --bin DIR --simgpu SCRIPT [--library LIBONEFLOW]
+Without --library the real one, VRAMSCOPE_ONEFLOW_LIBRARY. Exit status 77 without it.
 """
 import argparse
 import json
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+SKIPPED = 77
 wrong = []
 
 
@@ -21,9 +23,9 @@ def expect(what, found, wanted):
         wrong.append(f"{what}: {found}, not {wanted}")
 
 
-def run(command):
+def run(command, **variables):
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
-                          timeout=400, check=False, env=dict(os.environ, VRAMSCOPE_LOG="error"))
+                          timeout=400, check=False, env=dict(os.environ, VRAMSCOPE_LOG="error", **variables))
     if done.returncode != 0:
         sys.exit(f"{command}: status {done.returncode}\n{done.stdout}")
     return done.stdout
@@ -58,14 +60,19 @@ def check(report, page, books):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("folder", "bin", "simgpu", "library"):
+    for name in ("folder", "bin", "simgpu"):
         parser.add_argument(f"--{name}", required=True, type=pathlib.Path)
+    parser.add_argument("--library", default=os.environ.get("VRAMSCOPE_ONEFLOW_LIBRARY", ""))
     given = parser.parse_args()
+    if not given.library:
+        print("skipped: VRAMSCOPE_ONEFLOW_LIBRARY is not set (see scripts/oneflow-env)")
+        sys.exit(SKIPPED)
     tool = given.bin / "vramscope"
     with tempfile.TemporaryDirectory() as folder:
         trace = pathlib.Path(folder) / "oneflow.vst"
         books = json.loads(run([given.simgpu, "--", tool, "run", "-o", trace, "--",
-                                given.folder / "oneflow_user", given.library]))
+                                given.folder / "oneflow_user", given.library],
+                               LD_LIBRARY_PATH=os.path.dirname(given.library)))
         run([tool, "verify", trace])
         check(json.loads(run([tool, "report", "--json", trace])), run([tool, "report", trace]),
               books)

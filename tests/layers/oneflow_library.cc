@@ -86,11 +86,11 @@ Maybe<bool> BinAllocator<Lock>::AllocateBlockToExtendTotalMem(std::size_t bytes)
     char *block = nullptr;
     Maybe<void> result = backend_->Allocate(&block, wanted);
     if (!result.is_good || block == nullptr) {
-        return Maybe<bool>{false, std::make_shared<int>(1)};
+        return Maybe<bool>{false, {}};
     }
     blocks_[block] = wanted;
     pieces_[block] = Piece{wanted, true, block};
-    return Maybe<bool>{true, nullptr};
+    return Maybe<bool>{true, {}};
 }
 
 template <typename Lock> Maybe<void> BinAllocator<Lock>::Allocate(char **out, std::size_t bytes)
@@ -98,7 +98,7 @@ template <typename Lock> Maybe<void> BinAllocator<Lock>::Allocate(char **out, st
     std::lock_guard<std::mutex> guard(lock_.mutex);
     *out = nullptr;
     if (bytes == 0) {
-        return Maybe<void>{true, nullptr};
+        return Maybe<void>{true, {}};
     }
     std::size_t aligned = (bytes + alignment_ - 1) / alignment_ * alignment_;
     *out = Take(aligned);
@@ -108,11 +108,11 @@ template <typename Lock> Maybe<void> BinAllocator<Lock>::Allocate(char **out, st
             extended = AllocateBlockToExtendTotalMem(aligned);
         }
         if (!extended.is_good) {
-            return Maybe<void>{false, extended.error};
+            return Maybe<void>{false, {}};
         }
         *out = Take(aligned);
     }
-    return Maybe<void>{true, nullptr};
+    return Maybe<void>{true, {}};
 }
 
 template <typename Lock> void BinAllocator<Lock>::Deallocate(char *address, std::size_t)

@@ -13,10 +13,13 @@
 namespace oneflow
 {
 
-/* Returned through a hidden pointer; the first byte is 1 on success. */
+/*
+ * Returned through a hidden pointer; the first byte is 1 on success. Else a shared
+ * pointer to the error follows, which is left alone here.
+ */
 template <typename T> struct Maybe {
     bool is_good;
-    std::shared_ptr<void> error;
+    void *error[2];
 };
 
 namespace vm

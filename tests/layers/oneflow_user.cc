@@ -37,7 +37,7 @@ class Device : public vm::Allocator
         bool good = cudaMalloc(&memory, bytes) == cudaSuccess;
         *out = good ? static_cast<char *>(memory) : nullptr;
         taken_bytes += good ? bytes : 0;
-        return Maybe<void>{true, nullptr};
+        return Maybe<void>{true, {}};
     }
     void Deallocate(char *address, std::size_t bytes) override
     {
@@ -54,7 +54,7 @@ class Host : public vm::Allocator
     Maybe<void> Allocate(char **out, std::size_t bytes) override
     {
         *out = static_cast<char *>(::aligned_alloc(4096, bytes));
-        return Maybe<void>{true, nullptr};
+        return Maybe<void>{true, {}};
     }
     void Deallocate(char *address, std::size_t) override
     {
