@@ -24,6 +24,8 @@ json_t *report_json_rest(int device, unsigned layer, size_t count, const struct 
 void report_json_groups(const struct report *report, struct json_writer *root);
 /* report_json_growth.c */
 json_t *report_json_growth(const struct report *report);
+/* report_json_communicators.c */
+json_t *report_json_communicators(const struct report *report);
 /* report_json_calls.c */
 json_t *report_json_ooms(const struct report *report);
 json_t *report_json_failures(const struct report *report);

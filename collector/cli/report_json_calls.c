@@ -113,7 +113,11 @@ static json_t *object_bytes(const struct vs_summary *summary, enum vs_object_kin
                 : kind == VS_OBJECT_CONTEXT    ? VS_IMPLICIT_CONTEXT
                                                : -1;
     bool measured = false;
-    int64_t bytes = 0;
+    int64_t bytes = 0, all = 0;
+    if (kind == VS_OBJECT_COMMUNICATOR) {
+        vs_state_communicator_bytes(summary->state, &bytes, &all);
+        return json_integer(bytes);
+    }
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS && which >= 0; i++) {
         const struct vs_device_state *device = summary->state->devices[i];
         if (device == NULL || !device->measured)

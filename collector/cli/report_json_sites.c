@@ -110,6 +110,8 @@ static void note_references(const struct report *report, bool *referred)
         refer(report, referred, summary->failures.items[i].site);
     for (size_t i = 0; i < VS_OBJECT_KINDS; i++)
         refer(report, referred, summary->objects.kinds[i].site);
+    for (size_t i = 0; i < summary->state->communicator_count; i++)
+        refer(report, referred, summary->state->communicators[i].site);
     for (size_t i = 0; i < report->grown->count; i++)
         refer(report, referred, report->grown->items[i].site);
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++)

@@ -35,6 +35,8 @@ const struct vs_group *report_heaviest(const struct report *report, int device,
 void report_print_failures(const struct page *page, const struct report *report);
 void report_print_objects(const struct page *page, const struct report *report);
 void report_print_calls(const struct page *page, const struct report *report);
+/* report_communicators.c: NCCL's, and the memory of each. */
+void report_print_communicators(const struct page *page, const struct report *report);
 /* report_recording.c: the host, the folder's other traces, and the recording itself. */
 void report_print_host(const struct page *page, const struct report *report);
 void report_print_others(const struct page *page, const struct report *report);

@@ -163,6 +163,7 @@ enum vs_object_kind {
     VS_OBJECT_IPC_HANDLE,  /* exported by this process */
     VS_OBJECT_IPC_MAPPING, /* of another process, opened here */
     VS_OBJECT_POOL,
+    VS_OBJECT_COMMUNICATOR,
     VS_OBJECT_KINDS
 };
 enum { VS_OBJECTS_REMOVED = 1024 };

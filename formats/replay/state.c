@@ -138,6 +138,8 @@ static void count_event(struct vs_state *state, const struct vs_event *event)
     counts->events++;
     if (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE)
         counts->framework_events++;
+    else if (communicator_kind(event->kind))
+        return; /* of a library above CUDA */
     else if (layer == 'D' || layer == 'H' || layer == 'O')
         *(event->flags & VS_EVENT_RUNTIME ? &counts->runtime_events : &counts->driver_events) += 1;
 }
@@ -228,6 +230,11 @@ static void apply_other(struct vs_state *state, const struct vs_sequenced_event 
     case VS_KIND_POOL_TRIM:
         pool_report(state, event, event->pool);
         break;
+    case VS_KIND_COMM_BEGIN:
+    case VS_KIND_COMM_CREATE:
+    case VS_KIND_COMM_DESTROY:
+        communicator_event(state, sequenced);
+        break;
     default:
         apply_memory(state, event, undo);
         device_note(state, event, undo);
@@ -251,11 +258,15 @@ static void apply_done(struct vs_state *state, const struct vs_sequenced_event *
 static void apply(struct vs_state *state, const struct vs_sequenced_event *event)
 {
     state->undone = NULL;
+    state->communicator_now = 0;
+    state->thread_now = event->thread;
     measure_calls(state, event);
     if (event->event.kind == VS_KIND_UNDO)
         undo_take(state, event);
     else if (event->event.result == 0)
         apply_done(state, event);
+    else if (communicator_kind(event->event.kind))
+        communicator_event(state, event);
     else
         note_failed_request(state, &event->event);
     if (event->event.free_bytes != VS_FREE_UNKNOWN && event->event.device >= 0 &&
@@ -290,7 +301,7 @@ static unsigned interest_in(const struct vs_event *event)
         return VS_INTEREST_MEMORY;
     default:
         return event->kind == VS_KIND_STREAM_CREATE || event->kind == VS_KIND_STREAM_DESTROY ||
-                       event->kind == VS_KIND_UNDO
+                       event->kind == VS_KIND_UNDO || communicator_kind(event->kind)
                    ? VS_INTEREST_MEMORY
                    : VS_INTEREST_OTHER;
     }
@@ -365,6 +376,7 @@ void vs_state_destroy(struct vs_state *state)
     vs_ranges_release(&state->mappings);
     vs_ranges_release(&state->segments);
     free(state->physicals);
+    free(state->communicators);
     free(state->sites);
     free(state->owners);
     free(state);

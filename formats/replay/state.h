@@ -51,6 +51,7 @@ struct vs_site {
 struct vs_owner {
     char name[64];
     bool framework; /* a caching allocator: its driver memory is segments */
+    bool nccl;      /* its driver memory is that of communicators */
 };
 
 /* One change of what is live, told to subscribers before the totals move. */
@@ -72,6 +73,8 @@ enum vs_implicit {
     VS_IMPLICIT_OTHER,
     VS_IMPLICITS
 };
+
+struct vs_caching_layer;
 
 struct vs_layer_total {
     int64_t live_bytes;
@@ -98,6 +101,8 @@ struct vs_conclusion {
 enum { VS_CONCLUSIONS_KEPT = 256 };
 
 struct vs_device_state {
+    const struct vs_caching_layer
+        *caching_layer;   /* of the first block; NULL none, or not a known one */
     uint64_t total_bytes; /* 0 unknown */
     struct vs_layer_total layers[VS_LAYERS];
 
@@ -222,6 +227,7 @@ struct vs_allocation {
     uint64_t context;
     uint64_t pool;
     uint32_t site;
+    uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
     uint8_t type;
@@ -236,11 +242,34 @@ struct vs_physical {
     uint64_t serial; /* never used twice: tells a reused slot from the one that was meant */
     uint32_t handles;
     uint32_t site;
+    uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
     bool ours; /* memory of this process on a device */
     bool host;
     bool live;
+};
+
+/* A communicator of NCCL, from the call that makes it until it is destroyed and holds nothing. */
+enum vs_communicator_phase {
+    VS_COMMUNICATOR_GONE, /* or never made */
+    VS_COMMUNICATOR_MAKING,
+    VS_COMMUNICATOR_LIVE
+};
+enum { VS_RANK_UNKNOWN = -1 };
+struct vs_communicator {
+    uint64_t serial;    /* never used twice */
+    uint64_t handle;    /* 0 not known */
+    uint64_t begin;     /* sequence of the record before it was made */
+    uint64_t destroyed; /* sequence of the record of its end; 0 none */
+    uint64_t ranks;     /* 0 not known */
+    int64_t rank;       /* VS_RANK_UNKNOWN */
+    int64_t bytes;      /* of device memory that is known to be its own */
+    uint32_t pieces;    /* in so many allocations */
+    uint32_t thread;    /* that makes it */
+    uint32_t site;
+    int8_t device;
+    uint8_t phase;
 };
 
 struct vs_handle {
@@ -361,6 +390,10 @@ struct vs_state {
     struct vs_sizes owner_by_module;
     uint32_t last_module; /* asked for last, and its owner; valid while there are owners */
     uint16_t last_owner;
+    /* Of the call asked about last, and of the label: what layers.h says. */
+    uint16_t last_call, last_label;
+    bool last_label_takes_segments;
+    const struct vs_caching_layer *last_layer;
 
     struct vs_blocks blocks;
     struct vs_allocations allocations; /* by device address */
@@ -375,6 +408,12 @@ struct vs_state {
     uint32_t spare_physical; /* index + 1 */
     uint64_t physical_serial;
     struct vs_ranges reservations, mappings, segments;
+
+    struct vs_communicator *communicators;
+    size_t communicator_count, communicator_room;
+    uint64_t communicator_serial; /* of the last one */
+    uint64_t communicator_now;    /* that the event being folded made or ended; 0 none */
+    uint32_t thread_now;          /* of the event being folded */
 
     bool lost_gave_back; /* a lost event released memory: whose and how much is not known */
     int64_t host_pinned, host_pinned_requested;
@@ -439,6 +478,15 @@ bool vs_state_by_framework(struct vs_state *state, const struct vs_event *event)
 /* Site of an event, made when new; 0 without memory. */
 uint32_t vs_state_site_of(struct vs_state *state, const struct vs_event *event, int8_t device,
                           enum vs_layer layer, bool segment);
+
+/* The communicator of a serial; NULL when it is gone and forgotten. */
+const struct vs_communicator *vs_state_communicator(const struct vs_state *state, uint64_t serial);
+
+/*
+ * Bytes asked for by NCCL now: those known to be a communicator's, and all outside of
+ * stream-ordered pools, which count by their reserve.
+ */
+void vs_state_communicator_bytes(const struct vs_state *state, int64_t *known, int64_t *all);
 
 /* Free space inside the segments of a device, by walking them; O(live blocks · log). */
 struct vs_free_space {

@@ -147,6 +147,15 @@ void pool_settled(struct vs_state *state, const struct vs_device_state *device);
 void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *event);
 void framework_free(struct vs_state *state, const struct vs_sequenced_event *event);
 
+/* state_communicators.c */
+void communicator_event(struct vs_state *state, const struct vs_sequenced_event *event);
+/* An event of a communicator is taken back. */
+void communicator_undo(struct vs_state *state, const struct vs_sequenced_event *event);
+/* Index + 1 of the communicator an event's memory is for; 0 when that is not known. */
+uint32_t communicator_of(struct vs_state *state, const struct vs_event *event);
+void communicator_add(struct vs_state *state, uint32_t communicator, int64_t bytes, int sign);
+bool communicator_kind(uint8_t kind);
+
 /* state_device.c */
 void device_note(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
 /* The enum vs_implicit that the call's cost is counted in, -1 for other calls. */

@@ -30,6 +30,7 @@ static void count_physical(struct vs_state *state, const struct vs_physical *phy
         state->host_pinned_requested += sign * (int64_t)physical->size;
     }
     count_direct(state, physical, physical->size - physical->mapped_in_segments, sign);
+    communicator_add(state, physical->communicator, (int64_t)physical->size, sign);
     state_move(state, physical->site, sign * (int64_t)physical->size, sign);
 }
 
@@ -127,6 +128,8 @@ static void create(struct vs_state *state, const struct vs_event *event, bool ou
                                    .device = event->device,
                                    .ours = ours && event->size <= INT64_MAX,
                                    .host = host};
+    if (physical.ours && !host)
+        physical.communicator = communicator_of(state, event);
     if (physical.ours)
         physical.site = vs_state_site_of(state, event, event->device, layer, segment);
     uint32_t object = add_physical(state, &physical);
