@@ -5,6 +5,7 @@
 const struct vs_export_format vs_export_formats[] = {
     {"csv", ".csv", vs_export_csv, false},
     {"folded", ".folded", vs_export_folded, false},
+    {"html", ".html", vs_export_html, false},
     {"json", ".jsonl", vs_export_json, false},
     {NULL, NULL, NULL, false},
 };
