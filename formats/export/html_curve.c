@@ -47,14 +47,19 @@ static bool may_join(const struct vs_html_curve *curve, const struct vs_html_str
 }
 
 /*
- * Of stretches side by side that may not be joined, two hold more than `most_rows`
- * or last longer than `most_ns`: doubling both makes room after a few rounds.
+ * Two stretches side by side that may not be joined hold more than `most_rows` or last
+ * longer than `most_ns`. Time alone may so take a quarter of the room; the bound on rows
+ * doubles until half of it is free.
  */
 static void make_room(struct vs_html_curve *curve)
 {
+    uint64_t first_ns = curve->stretches[0].kept[VS_HTML_FIRST].time_ns;
+    uint64_t last_ns = curve->stretches[curve->count - 1].kept[VS_HTML_LAST].time_ns;
+    uint64_t share_ns = (last_ns - first_ns) * 8 / curve->room;
+    if (share_ns > curve->most_ns)
+        curve->most_ns = share_ns;
     while (curve->count > curve->room / 2) {
         curve->most_rows *= 2;
-        curve->most_ns *= 2;
         size_t last = 0;
         for (size_t i = 1; i < curve->count; i++) {
             const struct vs_html_stretch *next = &curve->stretches[i];

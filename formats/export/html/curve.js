@@ -155,7 +155,7 @@ function drawPhases(context, device, x) {
   });
 }
 
-function verticalMark(context, at, style, dash, label) {
+function verticalMark(context, at, style, dash, label, drop) {
   if (at < curve.left - 1 || at > curve.width - curve.right + 1) return;
   context.save();
   context.strokeStyle = context.fillStyle = colour(style);
@@ -170,7 +170,7 @@ function verticalMark(context, at, style, dash, label) {
     context.font = "600 12px system-ui, 'DejaVu Sans', sans-serif";
     context.textAlign = toLeft ? "right" : "left";
     context.textBaseline = "middle";
-    context.fillText(label, at + (toLeft ? -5 : 5), curve.top - 5);
+    context.fillText(label, at + (toLeft ? -5 : 5), curve.top - 5 + (drop ?? 0));
   }
   context.restore();
 }
@@ -183,7 +183,7 @@ function drawMarks(context, device, x) {
   for (const finding of data.findings)
     if (finding.kind === "oom" && finding.device === device.index)
       verticalMark(context, x(finding.at_ns), "alarm", [5, 4], finding.handled ? "" : "out of memory");
-  if (view.instant) verticalMark(context, x(view.instant.at_ns), "accent", [], view.instant.at_ns === device.peak_ns ? "peak" : "");
+  if (view.instant) verticalMark(context, x(view.instant.at_ns), "accent", [], view.instant.reasons & REASON.peak ? "peak" : "", 15);
 }
 
 function drawCurve() {

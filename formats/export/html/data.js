@@ -99,7 +99,7 @@ function reasonsOf(instant) {
 }
 
 /* What the page shows now; parts subscribe to changes. */
-const view = { device: data.devices[0], instant: null, query: "", zoomed: null, picked: null };
+const view = { device: data.devices[0], instant: null, query: "", zoomed: null, picked: null, allFrames: false };
 const listeners = [];
 const changed = (what) => listeners.forEach((listener) => listener(what));
 const matches = (place) => view.query !== "" && place.search.includes(view.query);

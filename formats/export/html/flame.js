@@ -2,6 +2,14 @@
 /* The live set as a flame graph, the outermost frame on top. */
 const FLAME_ROW = 19, FLAME_ROWS = 60;
 
+/* What runs the interpreter says nothing of the program: by default a stack begins with Python. */
+function outermost(stack) {
+  let at = stack.length - 1;
+  if (view.allFrames) return at;
+  while (at >= 0 && stack[at].kind !== KIND.PYTHON) at--;
+  return at >= 0 ? at : stack.length - 1;
+}
+
 /* Stacks joined from the outermost frame inwards. */
 function flameTree(instant) {
   const root = { label: "all that is live", bytes: 0, count: 0, children: new Map(), frame: null };
@@ -17,7 +25,7 @@ function flameTree(instant) {
     root.bytes += item.bytes;
     root.count += item.count;
     let node = root;
-    for (let i = item.place.stack.length - 1; i >= 0; i--) {
+    for (let i = outermost(item.place.stack); i >= 0; i--) {
       const frame = item.place.stack[i];
       if (frame.kind !== KIND.NOTE) node = grow(node, frame.label, frame.label, item, frame);
     }

@@ -121,6 +121,12 @@ function start() {
   element("search").addEventListener("input", (event) => search(event.target.value));
   element("previous").onclick = () => step(-1);
   element("next").onclick = () => step(1);
+  element("all-frames").onclick = () => {
+    view.allFrames = !view.allFrames;
+    view.flameOf = null;
+    element("all-frames").classList.toggle("chosen", view.allFrames);
+    if (view.instant) drawFlame();
+  };
   document.addEventListener("keydown", onKey);
   window.addEventListener("resize", redraw);
   writeSubject();
