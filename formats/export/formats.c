@@ -6,5 +6,6 @@ const struct vs_export_format vs_export_formats[] = {
     {"csv", ".csv", vs_export_csv, false},
     {"folded", ".folded", vs_export_folded, false},
     {"json", ".jsonl", vs_export_json, false},
+    {"pprof", ".pb.gz", vs_export_pprof, false},
     {NULL, NULL, NULL, false},
 };
