@@ -127,7 +127,7 @@ static void fill(const struct vs_profile *profile, const struct vs_place *place,
                  const struct vs_site *site, struct vs_profile_sample *sample)
 {
     bool peak = profile->export->at == VS_AT_PEAK;
-    size_t slot = (size_t)(site->device + DEVICE_OFFSET);
+    int slot = site->device + DEVICE_OFFSET;
     *sample = (struct vs_profile_sample){
         .stack = place->has_stack ? site->stack : 0,
         .instead = place->has_stack ? NULL : instead_of(profile, site),
