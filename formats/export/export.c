@@ -344,25 +344,25 @@ int vs_export_find_oom(struct vs_export *export, uint64_t *sequence)
 
 /* ---- what is said in the output ------------------------------------------------------------- */
 
-static int add(char *buffer, size_t bytes, int used, const char *name, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+static size_t add(char *buffer, size_t bytes, size_t used, const char *name, const char *format,
+                  ...) __attribute__((format(printf, 5, 6)));
 
-static int add(char *buffer, size_t bytes, int used, const char *name, const char *format, ...)
+static size_t add(char *buffer, size_t bytes, size_t used, const char *name, const char *format,
+                  ...)
 {
     char value[64];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(value, sizeof(value), format, arguments);
     va_end(arguments);
-    int length =
-        snprintf(buffer + used, bytes - (size_t)used, "%s%s%s", used > 0 ? ", " : "", name, value);
-    return length < 0 || (size_t)(used + length) >= bytes ? used : used + length;
+    int length = snprintf(buffer + used, bytes - used, "%s%s%s", used > 0 ? ", " : "", name, value);
+    return length < 0 || (size_t)length >= bytes - used ? used : used + (size_t)length;
 }
 
 void vs_export_filter_text(const struct vs_export *export, char *buffer, size_t bytes)
 {
     const struct vs_window *window = &export->window;
-    int used = 0;
+    size_t used = 0;
     buffer[0] = 0;
     if (window->has_from)
         used = add(buffer, bytes, used, "from ", "%" PRIu64 " ns",

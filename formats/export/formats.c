@@ -7,5 +7,7 @@ const struct vs_export_format vs_export_formats[] = {
     {"folded", ".folded", vs_export_folded, false},
     {"html", ".html", vs_export_html, false},
     {"json", ".jsonl", vs_export_json, false},
+    {"pprof", ".pb.gz", vs_export_pprof, false},
+    {"sqlite", ".sqlite", vs_export_sqlite, true},
     {NULL, NULL, NULL, false},
 };

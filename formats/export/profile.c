@@ -59,16 +59,22 @@ static long frames_of(void *self, uint32_t stack, const struct vs_frame **out)
     return vs_frames_of(self, stack, out);
 }
 
-int vs_profile_make(struct vs_export *export, struct vs_profile *profile)
+int vs_profile_begin(struct vs_export *export, struct vs_profile *profile)
 {
     *profile = (struct vs_profile){.export = export};
     struct vs_subscriber watch = {.self = profile, .peak = on_peak};
-    int result = vs_export_state(export, &profile->state);
+    profile->rest = calloc(VS_DEVICE_SLOTS, sizeof(*profile->rest));
+    int result = profile->rest == NULL ? -ENOMEM : vs_export_state(export, &profile->state);
     if (result == 0)
         result = vs_sites_start(&profile->sites, profile->state);
-    if (result == 0)
-        result = vs_state_subscribe(profile->state, &watch);
-    if (result == 0 && export->at == VS_AT_OOM)
+    return result != 0 ? result : vs_state_subscribe(profile->state, &watch);
+}
+
+int vs_profile_fold(struct vs_profile *profile)
+{
+    struct vs_export *export = profile->export;
+    int result = 0;
+    if (export->at == VS_AT_OOM)
         result = vs_export_find_oom(export, &profile->over_sequence);
     if (result == 0)
         result = vs_export_each(export, fold, profile);
@@ -76,13 +82,16 @@ int vs_profile_make(struct vs_export *export, struct vs_profile *profile)
         result = vs_sites_finish(&profile->sites, profile->state);
     if (result == 0)
         result = vs_frames_new(export->reader, &profile->frames);
-    profile->rest = calloc(VS_DEVICE_SLOTS, sizeof(*profile->rest));
-    if (result == 0 && profile->rest == NULL)
-        result = -ENOMEM;
     struct vs_stack_source source = {profile->frames, frames_of};
     return result != 0 ? result
                        : vs_places_create(profile->state, &profile->sites, &source, VS_BY_STACK,
                                           &profile->places);
+}
+
+int vs_profile_make(struct vs_export *export, struct vs_profile *profile)
+{
+    int result = vs_profile_begin(export, profile);
+    return result != 0 ? result : vs_profile_fold(profile);
 }
 
 void vs_profile_release(struct vs_profile *profile)
@@ -118,7 +127,7 @@ static void fill(const struct vs_profile *profile, const struct vs_place *place,
                  const struct vs_site *site, struct vs_profile_sample *sample)
 {
     bool peak = profile->export->at == VS_AT_PEAK;
-    size_t slot = (size_t)(site->device + DEVICE_OFFSET);
+    int slot = site->device + DEVICE_OFFSET;
     *sample = (struct vs_profile_sample){
         .stack = place->has_stack ? site->stack : 0,
         .instead = place->has_stack ? NULL : instead_of(profile, site),

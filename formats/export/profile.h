@@ -42,6 +42,9 @@ struct vs_profile {
 
 /* Reads the trace; release the profile in any case. */
 int vs_profile_make(struct vs_export *export, struct vs_profile *profile);
+/* The same in two steps: analyses may subscribe to `state` between them. */
+int vs_profile_begin(struct vs_export *export, struct vs_profile *profile);
+int vs_profile_fold(struct vs_profile *profile);
 void vs_profile_release(struct vs_profile *profile);
 
 /* Each sample with a value that is not 0, in a fixed order; false behind the last. */

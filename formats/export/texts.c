@@ -58,10 +58,10 @@ static char *escape_json(char *out, unsigned char byte)
         *out++ = (char)byte;
         return out;
     }
-    memcpy(out, "\\u00", 4);
-    out[4] = digits[byte >> 4];
-    out[5] = digits[byte & 15];
-    return out + 6;
+    out = vs_put_bytes(out, "\\u00", 4);
+    *out++ = digits[byte >> 4];
+    *out++ = digits[byte & 15];
+    return out;
 }
 
 char *vs_quote_json(char *out, const char *text)
