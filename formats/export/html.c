@@ -15,7 +15,8 @@ enum { DEVICE_OFFSET = 128, STRETCHES_IN_ALL = 6000, STRETCHES_LEAST = 1000 };
 /* Instants beside the key ones: two of each part of the curve. */
 enum { PARTS_IN_ALL = 160, PARTS_LEAST = 24 };
 
-/* ---- first reading ----------------------------------------------------------------------------- */
+/* ---- first reading -----------------------------------------------------------------------------
+ */
 
 static struct vs_html_device *device_of(struct vs_html *html, int8_t device)
 {
@@ -55,8 +56,8 @@ static void note_peaks(struct vs_html_device *kept, const struct vs_device_state
     note_peak(&kept->reserved, (uint64_t)device->reserved_peak,
               vs_device_reserved(device) == device->reserved_peak, row, &kept->before);
     if (device->measured)
-        note_peak(&kept->used, (uint64_t)device->used_peak,
-                  device->used_bytes == device->used_peak, row, &kept->before);
+        note_peak(&kept->used, (uint64_t)device->used_peak, device->used_bytes == device->used_peak,
+                  row, &kept->before);
 }
 
 /* The window begins with what the events before it left. */
@@ -123,22 +124,23 @@ static int read_first(struct vs_html *html)
     return result;
 }
 
-/* ---- which instants ------------------------------------------------------------------------------ */
+/* ---- which instants
+ * ------------------------------------------------------------------------------ */
 
 static int want_row(struct vs_html *html, int8_t device, const struct vs_html_row *row,
                     unsigned reason)
 {
-    return row->sequence == 0 ? 0
-                              : vs_html_sets_want(&html->sets, device, row->sequence, row->time_ns,
-                                                  reason);
+    return row->sequence == 0
+               ? 0
+               : vs_html_sets_want(&html->sets, device, row->sequence, row->time_ns, reason);
 }
 
 static int want_peak(struct vs_html *html, int8_t device, const struct vs_html_peak *peak,
                      unsigned reason)
 {
-    return peak->sequence == 0 ? 0
-                               : vs_html_sets_want(&html->sets, device, peak->sequence,
-                                                   peak->time_ns, reason);
+    return peak->sequence == 0
+               ? 0
+               : vs_html_sets_want(&html->sets, device, peak->sequence, peak->time_ns, reason);
 }
 
 /* The highest and the lowest row of `parts` stretches of the curve. */
@@ -151,7 +153,8 @@ static int want_samples(struct vs_html *html, int8_t device, const struct vs_htm
         const struct vs_html_row *low = NULL, *high = NULL;
         for (size_t i = from; i < to; i++) {
             const struct vs_html_row *kept = curve->stretches[i].kept;
-            if (low == NULL || kept[VS_HTML_LOW_LIVE].value[VS_HTML_LIVE] < low->value[VS_HTML_LIVE])
+            if (low == NULL ||
+                kept[VS_HTML_LOW_LIVE].value[VS_HTML_LIVE] < low->value[VS_HTML_LIVE])
                 low = &kept[VS_HTML_LOW_LIVE];
             if (high == NULL ||
                 kept[VS_HTML_HIGH_LIVE].value[VS_HTML_LIVE] > high->value[VS_HTML_LIVE])
@@ -209,7 +212,8 @@ static int choose_instants(struct vs_html *html)
     return result == 0 ? want_ooms(html) : result;
 }
 
-/* ---- the page -------------------------------------------------------------------------------------- */
+/* ---- the page
+ * -------------------------------------------------------------------------------------- */
 
 static void release(struct vs_html *html)
 {

@@ -53,8 +53,8 @@ struct vs_html_stretch {
 
 struct vs_html_curve {
     struct vs_html_stretch *stretches;
-    size_t count, room; /* room is fixed: when it is used up, neighbours are joined */
-    uint64_t rows;      /* seen */
+    size_t count, room;          /* room is fixed: when it is used up, neighbours are joined */
+    uint64_t rows;               /* seen */
     uint64_t most_rows, most_ns; /* that one stretch may hold and last */
 };
 

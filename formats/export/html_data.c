@@ -14,7 +14,8 @@
 
 enum { DEVICE_OFFSET = 128 };
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------
+ */
 
 void vs_html_integer(struct vs_sink *sink, int64_t value)
 {
@@ -77,7 +78,8 @@ static long string_number(struct vs_html_data *data, const char *text)
     return number;
 }
 
-/* ---- places --------------------------------------------------------------------------------------- */
+/* ---- places
+ * --------------------------------------------------------------------------------------- */
 
 /* Both readings fold the same events, but the first makes sites of its own between. */
 static int compare_sites(const struct vs_site *a, const struct vs_site *b)
@@ -177,8 +179,7 @@ static void put_place(struct vs_html_data *data, const struct vs_place *place)
     vs_sink_text(data->sink, ",");
     vs_html_integer(data->sink, string_number(data, vs_state_string(state, site->label)));
     vs_sink_text(data->sink, ",");
-    vs_html_integer(data->sink,
-                    place->has_stack ? (int64_t)place->number : -1);
+    vs_html_integer(data->sink, place->has_stack ? (int64_t)place->number : -1);
     vs_sink_text(data->sink, ",");
     vs_html_integer(data->sink, count > 0 ? vs_places_frame(frames, (size_t)count) : -1);
     vs_sink_text(data->sink, ",[");
@@ -222,7 +223,8 @@ static void put_tables(struct vs_html_data *data)
     vs_sink_text(data->sink, "]");
 }
 
-/* ---- the trace -------------------------------------------------------------------------------------- */
+/* ---- the trace
+ * -------------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -251,8 +253,7 @@ static void put_trace(struct vs_html_data *data)
     vs_html_integer_member(sink, "lost", (int64_t)summary->lost);
     vs_sink_text(sink, ",");
     vs_html_integer_member(sink, "torn", (int64_t)summary->torn);
-    vs_sink_printf(sink, ",\"complete\":%s,\"damaged\":%s,",
-                   summary->complete ? "true" : "false",
+    vs_sink_printf(sink, ",\"complete\":%s,\"damaged\":%s,", summary->complete ? "true" : "false",
                    summary->status.damaged_chunks != 0 || summary->status.truncated ||
                            summary->read_error != 0
                        ? "true"
@@ -267,21 +268,22 @@ static void put_trace(struct vs_html_data *data)
     vs_sink_text(sink, ",");
     vs_html_integer_member(sink, "from_ns", summary->windowed ? (int64_t)summary->from_ns : 0);
     vs_sink_text(sink, ",");
-    vs_html_integer_member(
-        sink, "to_ns", (int64_t)(summary->windowed ? summary->to_ns : summary->duration_ns));
+    vs_html_integer_member(sink, "to_ns",
+                           (int64_t)(summary->windowed ? summary->to_ns : summary->duration_ns));
     vs_sink_text(sink, ",");
     vs_html_text_member(data, "filter", filter);
     vs_sink_text(sink, "},\n");
 }
 
-/* ---- devices ------------------------------------------------------------------------------------------ */
+/* ---- devices
+ * ------------------------------------------------------------------------------------------ */
 
 /* Column -1 is the time, VS_HTML_COLUMNS whether the row was measured. */
 static int64_t cell(const struct vs_html_row *row, int column)
 {
-    return column < 0                   ? (int64_t)row->time_ns
+    return column < 0                  ? (int64_t)row->time_ns
            : column == VS_HTML_COLUMNS ? row->measured
-                                        : row->value[column];
+                                       : row->value[column];
 }
 
 static void put_column(struct vs_sink *sink, const struct vs_html_curve *curve, int column)
@@ -331,9 +333,8 @@ static void put_device(struct vs_html_data *data, int device, const struct vs_ht
     vs_html_integer_member_if(sink, "total", state->total_bytes != 0, (int64_t)state->total_bytes);
     vs_sink_text(sink, ",");
     vs_html_text_member(data, "framework",
-                        state->framework_seen
-                            ? vs_state_owner_name(all, state->framework_owner)
-                            : NULL);
+                        state->framework_seen ? vs_state_owner_name(all, state->framework_owner)
+                                              : NULL);
     vs_sink_printf(sink, ",\"seen\":%" PRIu64 ",\"stretch_rows\":%" PRIu64 ",", kept->curve.rows,
                    kept->curve.most_rows);
     vs_html_integer_member(sink, "peak", top->peak_bytes);
@@ -362,7 +363,8 @@ static void put_devices(struct vs_html_data *data)
     vs_sink_text(data->sink, "],\n");
 }
 
-/* ---- instants ------------------------------------------------------------------------------------------- */
+/* ---- instants
+ * ------------------------------------------------------------------------------------------- */
 
 static int by_place(const void *a, const void *b)
 {
@@ -482,7 +484,8 @@ static void put_instants(struct vs_html_data *data)
     vs_sink_text(data->sink, "],\n");
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------- */
+/* ---- all of it
+ * -------------------------------------------------------------------------------------------- */
 
 static int prepare(struct vs_html_data *data)
 {
@@ -507,8 +510,7 @@ static void put_start(struct vs_html_data *data)
     const struct vs_export *export = data->html->export;
     char at[64];
     vs_export_at_text(export, at, sizeof(at));
-    vs_sink_printf(data->sink, "{\"schema\":\"vramscope-html/1\",\"version\":\"%s\",",
-                   VS_VERSION);
+    vs_sink_printf(data->sink, "{\"schema\":\"vramscope-html/1\",\"version\":\"%s\",", VS_VERSION);
     vs_html_text_member(data, "at", export->at == VS_AT_TIME ? "asked" : at);
     vs_sink_printf(data->sink, ",\"min_bytes\":%" PRIu64 ",\"oom_sets\":%d,\n", export->min_bytes,
                    VS_HTML_OOM_SETS);

@@ -8,10 +8,11 @@ static void put_oom(struct vs_html_data *data, const struct vs_oom *oom)
 {
     const struct vs_summary *summary = data->html->summary;
     struct vs_sink *sink = data->sink;
-    vs_sink_printf(sink, "\n{\"kind\":\"oom\",\"device\":%d,\"at_ns\":%" PRIu64
-                         ",\"sequence\":%" PRIu64 ",\"requested\":%" PRIu64 ",\"handled\":%s,",
-                   oom->device, vs_summary_at(summary, oom->time_ns), oom->sequence,
-                   oom->requested, oom->handled ? "true" : "false");
+    vs_sink_printf(sink,
+                   "\n{\"kind\":\"oom\",\"device\":%d,\"at_ns\":%" PRIu64 ",\"sequence\":%" PRIu64
+                   ",\"requested\":%" PRIu64 ",\"handled\":%s,",
+                   oom->device, vs_summary_at(summary, oom->time_ns), oom->sequence, oom->requested,
+                   oom->handled ? "true" : "false");
     vs_html_integer_member_if(sink, "free", oom->free_bytes != VS_FREE_UNKNOWN,
                               (int64_t)oom->free_bytes);
     vs_sink_text(sink, ",");
@@ -31,16 +32,14 @@ static void put_grown(struct vs_html_data *data, const struct vs_grown *grown)
     const struct vs_site *site = vs_state_site(state, grown->site);
     struct vs_sink *sink = data->sink;
     vs_sink_printf(sink, "\n{\"kind\":\"growth\",\"device\":%d,", site == NULL ? -1 : site->device);
-    vs_html_text_member(data, "object",
-                        grown->object == 0
-                            ? NULL
-                            : vs_object_name((enum vs_object_kind)(grown->object - 1)));
+    vs_html_text_member(
+        data, "object",
+        grown->object == 0 ? NULL : vs_object_name((enum vs_object_kind)(grown->object - 1)));
     vs_sink_printf(sink,
                    ",\"bytes_per_step\":%.17g,\"count_per_step\":%.17g,\"steps\":%" PRIu64
                    ",\"end_bytes\":%" PRId64 ",\"end_count\":%" PRId64 ",\"confidence\":\"%s\",",
                    grown->bytes_per_step, grown->count_per_step, grown->steps, grown->end_bytes,
-                   grown->end_count,
-                   grown->confidence == VS_GROWTH_HIGH ? "high" : "medium");
+                   grown->end_count, grown->confidence == VS_GROWTH_HIGH ? "high" : "medium");
     vs_html_place_member(data, "place", grown->site);
     vs_sink_text(sink, "}");
 }
@@ -83,13 +82,13 @@ void vs_html_write_phases(struct vs_html_data *data)
         }
         listed++;
         vs_html_next(data->sink, &any);
-        vs_sink_printf(data->sink, "\n{\"device\":%d,\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64
-                                   ",\"peak\":%" PRId64 ",",
+        vs_sink_printf(data->sink,
+                       "\n{\"device\":%d,\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64
+                       ",\"peak\":%" PRId64 ",",
                        phase->device, vs_summary_at(html->summary, phase->start_ns),
                        vs_summary_at(html->summary, phase->end_ns), phase->peak_bytes);
         vs_html_text_member(data, "name", vs_state_string(html->summary->state, phase->name));
         vs_sink_text(data->sink, "}");
     }
-    vs_sink_printf(data->sink, "],\"phases_left_out\":%" PRIu64 ",\n",
-                   phases->omitted + left_out);
+    vs_sink_printf(data->sink, "],\"phases_left_out\":%" PRIu64 ",\n", phases->omitted + left_out);
 }

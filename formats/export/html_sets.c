@@ -10,8 +10,8 @@
 
 enum { BLOCKS_IN_ALL = 120000, BLOCKS_LEAST = 2000, FIRST_JOINED = 4096 };
 
-int vs_html_sets_want(struct vs_html_sets *sets, int8_t device, uint64_t sequence,
-                      uint64_t time_ns, unsigned reason)
+int vs_html_sets_want(struct vs_html_sets *sets, int8_t device, uint64_t sequence, uint64_t time_ns,
+                      unsigned reason)
 {
     for (size_t i = 0; i < sets->count; i++) {
         struct vs_html_set *set = &sets->items[i];
@@ -22,10 +22,8 @@ int vs_html_sets_want(struct vs_html_sets *sets, int8_t device, uint64_t sequenc
     }
     if (!vs_grow(&sets->items, &sets->room, sets->count + 1, sizeof(*sets->items)))
         return -ENOMEM;
-    sets->items[sets->count++] = (struct vs_html_set){.sequence = sequence,
-                                                      .time_ns = time_ns,
-                                                      .device = device,
-                                                      .reasons = (uint8_t)reason};
+    sets->items[sets->count++] = (struct vs_html_set){
+        .sequence = sequence, .time_ns = time_ns, .device = device, .reasons = (uint8_t)reason};
     return 0;
 }
 
@@ -165,7 +163,8 @@ static int take_layout(const struct vs_html_sets *sets, struct vs_html_set *set,
     return result;
 }
 
-/* ---- the second reading ----------------------------------------------------------------------- */
+/* ---- the second reading -----------------------------------------------------------------------
+ */
 
 static int take_set(const struct vs_html_sets *sets, struct vs_html_set *set)
 {

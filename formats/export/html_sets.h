@@ -64,14 +64,14 @@ struct vs_html_sets {
     size_t count, room;
     struct vs_state *state; /* of the second reading, which ended at the window's end */
     size_t next;            /* to be taken */
-    size_t blocks_each; /* that one set may carry */
+    size_t blocks_each;     /* that one set may carry */
     struct vs_sites sites;
     const struct vs_export *export;
 };
 
 /* Wants the set of a device after an event; joins it with one that is there already. */
-int vs_html_sets_want(struct vs_html_sets *sets, int8_t device, uint64_t sequence,
-                      uint64_t time_ns, unsigned reason);
+int vs_html_sets_want(struct vs_html_sets *sets, int8_t device, uint64_t sequence, uint64_t time_ns,
+                      unsigned reason);
 /* Reads the trace up to the end of the window and takes them. 0 or a negative errno value. */
 int vs_html_sets_take(struct vs_html_sets *sets, struct vs_export *export);
 void vs_html_sets_release(struct vs_html_sets *sets);
