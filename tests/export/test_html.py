@@ -186,5 +186,6 @@ def filters_are_said(here):
     assert b"--last" in refused.stderr and refused.stdout == b""
 
 
-lab.main([same_as_report, nothing_is_loaded, names_are_only_text, no_peak_is_hidden,
-          instants_are_exact, segments_are_whole, filters_are_said])
+if __name__ == "__main__":
+    lab.main([same_as_report, nothing_is_loaded, names_are_only_text, no_peak_is_hidden,
+              instants_are_exact, segments_are_whole, filters_are_said])

@@ -199,7 +199,7 @@ function drawCurve() {
   for (const [name, style] of LINES) drawLine(context, device, columns, y, name, style);
   drawPhases(context, device, x);
   drawMarks(context, device, x);
-  const [from, to] = [x.invert(curve.left), x.invert(curve.width - curve.right)];
+  const from = Math.max(x.invert(curve.left), data.trace.from_ns), to = x.invert(curve.width - curve.right);
   element("visible").textContent = `${moment(from, (to - from) / 1000)} – ${moment(to, (to - from) / 1000)}`;
 }
 
