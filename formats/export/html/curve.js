@@ -20,9 +20,7 @@ function stackedTotals(device) {
     for (const [, , part] of BANDS) totals[i] += part(rows, i);
   }
   device.totals = totals;
-  device.highest = 0;
-  for (let i = 0; i < totals.length; i++)
-    device.highest = Math.max(device.highest, totals[i], rows.live[i], rows.reserved[i], rows.measured[i] ? rows.device[i] : 0);
+  device.tops = totals.map((total, i) => Math.max(total, rows.live[i], rows.reserved[i], rows.measured[i] ? rows.device[i] : 0));
 }
 data.devices.forEach(stackedTotals);
 
@@ -57,6 +55,14 @@ function columnsOf(device, x) {
     columns.push([best, first, last]);
   }
   return columns;
+}
+
+/* Of everything in sight. */
+function highestOf(device, columns) {
+  let highest = 1;
+  for (const [, first, last] of columns)
+    for (let row = Math.max(first, 0); row <= last; row++) highest = Math.max(highest, device.tops[row]);
+  return highest;
 }
 
 function byteTicks(highest) {
@@ -179,7 +185,7 @@ function drawMarks(context, device, x) {
   context.fillStyle = colour("dim");
   for (const instant of device.instants)
     if (x(instant.at_ns) >= curve.left && x(instant.at_ns) <= curve.width - curve.right)
-      context.fillRect(Math.round(x(instant.at_ns)), curve.height - curve.bottom - 5, 1, 5);
+      context.fillRect(Math.round(x(instant.at_ns)), curve.height - curve.bottom + 1, 1, 4);
   for (const finding of data.findings)
     if (finding.kind === "oom" && finding.device === device.index)
       verticalMark(context, x(finding.at_ns), "alarm", [5, 4], finding.handled ? "" : "out of memory");
@@ -191,9 +197,8 @@ function drawCurve() {
   if (!device) return;
   curve.width = element("curve-box").clientWidth;
   const context = prepareCanvas(element("curve"), curve.width, curve.height);
-  const x = timeScale(), highest = Math.max(device.highest * 1.03, 1);
+  const x = timeScale(), columns = columnsOf(device, x), highest = highestOf(device, columns) * 1.03;
   const y = d3.scaleLinear().domain([0, highest]).range([curve.height - curve.bottom, curve.top]);
-  const columns = columnsOf(device, x);
   drawAxes(context, x, y, highest);
   drawBands(context, device, columns, y);
   for (const [name, style] of LINES) drawLine(context, device, columns, y, name, style);

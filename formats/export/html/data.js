@@ -56,7 +56,7 @@ const frames = data.frames.map(([name, file, line, module, kind, own]) => {
 
 const SITE = ["", "live before recording began", "uncertain after a loss"];
 const LAYER = ["framework", "driver", "host"];
-const owners = { "libc10_cuda.so": "PyTorch" };
+const owners = { libc10_cuda: "PyTorch" };
 
 const places = data.places.map(([layer, kind, owner, label, number, main, stack], index) => {
   const place = { index, layer, kind, number, stack: stack.map((id) => frames[id]) };
