@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The curves whose lowest and highest rows stay, in the order of enum vs_html_kept. */
 static const enum vs_html_column followed[] = {VS_HTML_LIVE, VS_HTML_RESERVED, VS_HTML_DEVICE};
@@ -75,6 +74,8 @@ static void make_room(struct vs_html_curve *curve)
 
 void vs_html_curve_add(struct vs_html_curve *curve, struct vs_html_row *row)
 {
+    if (curve->stretches == NULL || curve->room == 0)
+        return;
     row->number = ++curve->rows;
     struct vs_html_stretch *last = curve->count == 0 ? NULL : &curve->stretches[curve->count - 1];
     if (last != NULL && may_join(curve, last, 1, row->time_ns)) {
@@ -108,9 +109,9 @@ size_t vs_html_stretch_rows(const struct vs_html_stretch *stretch,
             at--;
         if (at > 0 && out[at - 1]->number == row->number)
             continue;
-        memmove(out + at + 1, out + at, (count - at) * sizeof(*out));
+        for (size_t behind = count++; behind > at; behind--)
+            out[behind] = out[behind - 1];
         out[at] = row;
-        count++;
     }
     return count;
 }
