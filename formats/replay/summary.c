@@ -320,7 +320,13 @@ int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, stru
 int vs_summary_load_window(const char *path, const struct vs_window *window,
                            struct vs_summary **out, struct vs_error *error)
 {
-    struct request request = {.path = path, .window = window};
+    return vs_summary_load_rows(path, window, NULL, NULL, out, error);
+}
+
+int vs_summary_load_rows(const char *path, const struct vs_window *window, vs_timeline_row *row,
+                         void *row_self, struct vs_summary **out, struct vs_error *error)
+{
+    struct request request = {.path = path, .row = row, .row_self = row_self, .window = window};
     return load_new(&request, out, error);
 }
 

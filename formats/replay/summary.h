@@ -67,6 +67,12 @@ int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, stru
  */
 int vs_summary_load_window(const char *path, const struct vs_window *window,
                            struct vs_summary **out, struct vs_error *error);
+/*
+ * Both: a stretch, or all with `window` NULL; `row` gets the changes before the
+ * stretch too.
+ */
+int vs_summary_load_rows(const char *path, const struct vs_window *window, vs_timeline_row *row,
+                         void *row_self, struct vs_summary **out, struct vs_error *error);
 void vs_summary_free(struct vs_summary *summary);
 
 /* Time since the trace's beginning. */
