@@ -23,12 +23,14 @@ static struct vs_summary *load(const char *path, const struct vs_window *window)
 
 static int print(const struct report *report)
 {
-    if (!report->options->json) {
+    if (!report->options->json && !report->options->markdown) {
         report_print(stdout, report);
         return finish_output(CMD_DONE);
     }
-    bool whole = report_write_json(stdout, report);
-    putchar('\n');
+    bool whole = report->options->json ? report_write_json(stdout, report)
+                                       : report_write_markdown(stdout, report);
+    if (report->options->json)
+        putchar('\n');
     if (!whole)
         fprintf(stderr, "vramscope: %s: %s\n", vs_reader_path(report->summary->reader),
                 strerror(ENOMEM));

@@ -11,6 +11,7 @@
 
 struct report_options {
     bool json;
+    bool markdown;
     bool full;     /* every frame, no folding */
     bool by_given; /* JSON: add the groups */
     enum vs_group_by by;
@@ -45,6 +46,9 @@ struct report {
 void report_print(FILE *out, const struct report *report);
 /* False without memory; the text is incomplete then. The fields are "vramscope-report/1". */
 bool report_write_json(FILE *out, const struct report *report);
+
+/* report_markdown.c: short, for an issue tracker. False without memory. */
+bool report_write_markdown(FILE *out, const struct report *report);
 
 /* report_options.c: returns -1 to go on, else the exit status. `*path`: the trace or folder. */
 int report_parse(int argc, char **argv, struct report_options *options, const char **path);
