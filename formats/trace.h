@@ -147,7 +147,7 @@ struct vs_trace_status {
     uint64_t sequence_gaps;  /* holes between good chunks: events that were there once */
     uint64_t missing_cells;  /* ring cells in those holes */
     uint64_t ring_events;    /* events taken from a left-over ring file beside the trace */
-    bool truncated;          /* the file ends inside a chunk */
+    bool truncated;          /* the file, or what it is packed in, ends before its end */
     bool closed;             /* an END chunk was found */
     uint64_t missing_events; /* events in the gaps: exact, counted by index */
     /* A circular file that lost its beginning starts with a key frame: the first
@@ -157,8 +157,8 @@ struct vs_trace_status {
 };
 
 /*
- * Opens and indexes a trace; everything readable is readable afterwards, and
- * what is not is counted in the status. Also takes PATH's left-over ring file.
+ * Opens and indexes a trace, one packed as packed.h says too; everything readable is readable
+ * afterwards, and what is not is counted in the status. Also takes PATH's left-over ring file.
  * Returns 0; -ENOENT, -EISDIR, -EACCES and the like from the system; -EINVAL
  * not a trace or empty; -ENOTSUP a version (or a critical chunk) this build
  * cannot read. `error` says which in one line.

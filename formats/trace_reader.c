@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "packed.h"
 #include "ring_file.h"
 #include "trace_chunk.h"
 #include "trace_definitions.h"
@@ -552,12 +553,14 @@ static int open_source(const char *path, struct vs_reader **out, struct vs_error
 {
     *out = NULL;
     struct vs_reader *reader = calloc(1, sizeof *reader);
-    int why = -ENOMEM;
+    int why = -ENOMEM, said = 0;
     if (reader != NULL)
         reader->source.fd = -1;
     if (reader != NULL && (reader->path = strdup(path)) != NULL) {
         why = data == NULL ? vs_source_open(path, &reader->source)
                            : vs_source_memory(data, bytes, &reader->source);
+        if (why == 0 && data == NULL)
+            why = said = vs_packed_open(&reader->source, path, error);
         if (why == 0)
             why = prepare_steadily(reader);
     }
@@ -565,9 +568,9 @@ static int open_source(const char *path, struct vs_reader **out, struct vs_error
         *out = reader;
         return 0;
     }
-    if (reader != NULL && reader->path != NULL)
+    if (said == 0 && reader != NULL && reader->path != NULL)
         vs_say_why(error, path, &reader->source, &reader->index, why);
-    else
+    else if (said == 0)
         vs_say(error, "%s cannot be read: %s", path, strerror(-why));
     vs_reader_close(reader);
     return why;

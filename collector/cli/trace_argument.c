@@ -79,7 +79,7 @@ bool tell_damage(const char *path, const struct vs_trace_status *status, int rea
             path,
             read_error != 0 ? strerror(-read_error)
             : damaged       ? "damaged"
-                            : "cut off inside a chunk",
+                            : "cut off",
             status->events);
     return true;
 }
