@@ -13,18 +13,16 @@
 
 static bool tell(const struct output_file *output, int why)
 {
-    fprintf(stderr, "vramscope %s: cannot write %s: %s\n", output->command, output->path,
-            strerror(why));
+    fprintf(stderr, "vramscope: cannot write %s: %s\n", output->path, strerror(why));
     return false;
 }
 
-bool output_open(const char *command, const char *path, bool force, struct output_file *output)
+bool output_open(const char *path, bool force, struct output_file *output)
 {
     struct stat found;
-    *output = (struct output_file){command, path, NULL, -1};
+    *output = (struct output_file){path, NULL, -1};
     if (!force && lstat(path, &found) == 0) {
-        fprintf(stderr, "vramscope %s: %s is there already: give another name, or --force\n",
-                command, path);
+        fprintf(stderr, "vramscope: %s is there already: give another name, or --force\n", path);
         return false;
     }
     if (asprintf(&output->partial, "%s.XXXXXX", path) < 0) {

@@ -10,13 +10,13 @@
 #include <stdbool.h>
 
 struct output_file {
-    const char *command, *path;
+    const char *path;
     char *partial; /* its name until it is whole */
     int fd;        /* for reading and writing */
 };
 
 /* False with a line on stderr: something has that name (without `force`), or it cannot be made. */
-bool output_open(const char *command, const char *path, bool force, struct output_file *output);
+bool output_open(const char *path, bool force, struct output_file *output);
 /* Gives it its name. False with a line on stderr; nothing is left behind then. */
 bool output_keep(struct output_file *output);
 /* Leaves nothing behind. */

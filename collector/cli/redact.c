@@ -78,7 +78,7 @@ int cmd_redact(int argc, char **argv)
     }
     struct output_file output;
     struct vs_redacted redacted;
-    if (!output_open("redact", out, force, &output))
+    if (!output_open(out, force, &output))
         return CMD_FAILED;
     if (!redact_trace(path, output.fd, &redacted, &whole)) {
         output_discard(&output);
