@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a trace: opens and indexes it (trace_recovery.c), loads definitions,
- * then hands out events chunk by chunk in order. Memory: the index, the
- * definitions, one unpacked chunk of events, and of the stacks an index and the
- * chunks asked for last.
+ * Reads a trace: opens and indexes it (trace_recovery.c), loads definitions, then hands out events
+ * chunk by chunk in order. Memory: the index, the definitions, one unpacked chunk of events, and of
+ * the stacks an index and the chunks asked for last.
  */
 #include "trace.h"
 
@@ -571,7 +570,7 @@ static int open_source(const char *path, struct vs_reader **out, struct vs_error
     if (said == 0 && reader != NULL && reader->path != NULL)
         vs_say_why(error, path, &reader->source, &reader->index, why);
     else if (said == 0)
-        vs_say(error, "%s cannot be read: %s", path, strerror(-why));
+        vs_say(error, "%s cannot be read: no memory", path);
     vs_reader_close(reader);
     return why;
 }
@@ -607,6 +606,15 @@ const struct vs_trace_status *vs_reader_status(const struct vs_reader *reader)
 const char *vs_reader_path(const struct vs_reader *reader)
 {
     return reader->path;
+}
+
+int vs_reader_call(struct vs_reader *reader, const char *name)
+{
+    char *copy = strdup(name);
+    char *old = copy == NULL ? NULL : reader->path;
+    reader->path = copy == NULL ? reader->path : copy;
+    free(old);
+    return copy == NULL ? -ENOMEM : 0;
 }
 
 /* ---- events ------------------------------------------------------------------------------ */

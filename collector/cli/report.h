@@ -12,6 +12,7 @@
 struct report_options {
     bool json;
     bool markdown;
+    bool what_is_inside;
     bool full;     /* every frame, no folding */
     bool by_given; /* JSON: add the groups */
     enum vs_group_by by;
@@ -42,6 +43,14 @@ struct report {
     const struct report_others *others; /* may be NULL */
     const struct vs_grown_list *grown;
 };
+
+/*
+ * report.c: finds out which sites of a summary are one place and what grows, and
+ * hands it all to `use`, whose exit status it returns.
+ */
+typedef int report_use(const struct report *report, void *self);
+int report_make(const char *path, struct vs_summary *summary, const struct report_options *options,
+                const struct report_others *others, report_use *use, void *self);
 
 void report_print(FILE *out, const struct report *report);
 /* False without memory; the text is incomplete then. The fields are "vramscope-report/1". */

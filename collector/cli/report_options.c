@@ -2,10 +2,8 @@
 /* The options of vramscope report. */
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "commands.h"
 #include "report.h"
@@ -31,6 +29,8 @@ static const char help[] =
     "  --json             everything, for a program: schema vramscope-report/1\n"
     "  --markdown         for an issue tracker: the answer, the page folded below it; at most\n"
     "                     60 lines and 8 KiB\n"
+    "  --what-is-inside   everything that the file discloses, instead of the report; with\n"
+    "                     --full all values, not a few of each kind\n"
     "\n"
     "What is not listed is summed up in one line, so that the sums stay those of the device.\n"
     "\n"
@@ -56,21 +56,8 @@ static bool parse_by(const char *text, struct report_options *options)
 
 static bool parse_size(const char *text, int64_t *bytes)
 {
-    static const char *const units[] = {"", "K", "M", "G", "T"};
-    char *end;
-    double value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        size_t length = strlen(units[i]);
-        const char *rest = end + length;
-        double scaled = ldexp(value, (int)(10 * i));
-        if (end == text || strncasecmp(end, units[i], length) != 0 ||
-            (rest[0] != 0 && strcasecmp(rest, "B") != 0 && strcasecmp(rest, "iB") != 0) ||
-            !(scaled >= 0 && scaled < 9e18))
-            continue;
-        *bytes = (int64_t)scaled;
-        return true;
-    }
-    return wrong("--min-bytes", "a size such as 64K, 20M or 1.5G", text);
+    return parse_size_text(text, bytes) ||
+           wrong("--min-bytes", "a size such as 64K, 20M or 1.5G", text);
 }
 
 static bool parse_time(const char *option, const char *text, bool *given, int64_t *time_ns)
@@ -136,12 +123,15 @@ int report_parse(int argc, char **argv, struct report_options *options, const ch
         {"--to", NULL, &texts.to},
         {"--top", NULL, &texts.top},
         {"--markdown", &options->markdown, NULL},
+        {"--what-is-inside", &options->what_is_inside, NULL},
     };
     int status = parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), path);
     if (status >= 0)
         return status;
-    if (options->json && options->markdown) {
-        fputs("vramscope report: --json and --markdown are two forms: give one of them\n", stderr);
+    if (options->json + options->markdown + options->what_is_inside > 1) {
+        fputs("vramscope report: --json, --markdown and --what-is-inside are three forms: give one "
+              "of them\n",
+              stderr);
         return CMD_USAGE;
     }
     return take(&texts, options) ? -1 : CMD_USAGE;

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "commands.h"
 
@@ -57,6 +60,25 @@ int parse_arguments(int argc, char **argv, const char *help, const struct option
             *rule->text = argv[i];
     }
     return *trace == NULL ? usage(argv[0], "no trace given", "") : -1;
+}
+
+bool parse_size_text(const char *text, int64_t *bytes)
+{
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    char *end;
+    double value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        size_t length = strlen(units[i]);
+        const char *rest = end + length;
+        double scaled = ldexp(value, (int)(10 * i));
+        if (end == text || strncasecmp(end, units[i], length) != 0 ||
+            (rest[0] != 0 && strcasecmp(rest, "B") != 0 && strcasecmp(rest, "iB") != 0) ||
+            !(scaled >= 0 && scaled < 9e18))
+            continue;
+        *bytes = (int64_t)scaled;
+        return true;
+    }
+    return false;
 }
 
 struct vs_summary *load_trace(const char *path, vs_timeline_row *row, void *row_self)

@@ -25,6 +25,9 @@ struct option_rule {
 int parse_arguments(int argc, char **argv, const char *help, const struct option_rule *rules,
                     size_t rule_count, const char **trace);
 
+/* "64K", "20M", "1.5GiB": units of 1024. False when it is no size. */
+bool parse_size_text(const char *text, int64_t *bytes);
+
 /* Reads a trace or prints one line and returns NULL. */
 struct vs_summary *load_trace(const char *path, vs_timeline_row *row, void *row_self);
 
