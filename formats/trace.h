@@ -171,7 +171,7 @@ void vs_reader_close(struct vs_reader *reader);
 
 const struct vs_trace_status *vs_reader_status(const struct vs_reader *reader);
 const char *vs_reader_path(const struct vs_reader *reader);
-/* What vs_reader_path says from now on. 0 or -ENOMEM. */
+/* What vs_reader_path says from now on. 0 or -ENOMEM: it says NULL then. */
 int vs_reader_call(struct vs_reader *reader, const char *name);
 
 /* Next event in sequence order: 1 and fills `out`, 0 at the end, negative on a read error. */

@@ -610,11 +610,9 @@ const char *vs_reader_path(const struct vs_reader *reader)
 
 int vs_reader_call(struct vs_reader *reader, const char *name)
 {
-    char *copy = strdup(name);
-    char *old = copy == NULL ? NULL : reader->path;
-    reader->path = copy == NULL ? reader->path : copy;
-    free(old);
-    return copy == NULL ? -ENOMEM : 0;
+    free(reader->path);
+    reader->path = strdup(name);
+    return reader->path == NULL ? -ENOMEM : 0;
 }
 
 /* ---- events ------------------------------------------------------------------------------ */
