@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "packed.h"
 #include "trace_chunk.h"
 #include "trace_recovery.h"
 #include "trace_source.h"
@@ -96,6 +97,11 @@ static int look_at(struct vs_appender *appender, bool being_written, struct vs_e
     int result = vs_source_open(path, &source);
     if (result != 0)
         return say(error, path, result, strerror(-result));
+    if (vs_packing_of(&source) != VS_PACKING_NONE) {
+        vs_source_close(&source);
+        return say(error, path, -ENOTSUP,
+                   "is packed: unpack it, names are added to the trace itself");
+    }
     result = vs_index_build(&source, &index, &status);
     if (result != 0 || index.count == 0)
         result = say(error, path, result != 0 ? result : -EINVAL, "not a trace that can be read");

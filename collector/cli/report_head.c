@@ -220,13 +220,28 @@ static void print_window(const struct page *page, const struct vs_summary *summa
                 vs_format_time(summary->to_ns).text);
 }
 
+void report_print_program(const struct page *page, const struct report *report)
+{
+    print_process(page, report->summary);
+    print_window(page, report->summary);
+}
+
+void report_print_answer(const struct page *page, const struct report *report)
+{
+    print_answer(page, report);
+}
+
+void report_print_outcome(const struct page *page, const struct report *report)
+{
+    print_end(page, report->summary);
+    print_losses(page, report->summary);
+}
+
 void report_print_head(const struct page *page, const struct report *report)
 {
     fprintf(page->out, "%s%s%s\n", page_bold(page),
             page_fit(vs_reader_path(report->summary->reader), PAGE_WIDTH).text, page_plain(page));
-    print_process(page, report->summary);
-    print_window(page, report->summary);
-    print_answer(page, report);
-    print_end(page, report->summary);
-    print_losses(page, report->summary);
+    report_print_program(page, report);
+    report_print_answer(page, report);
+    report_print_outcome(page, report);
 }

@@ -28,6 +28,10 @@ static const char help[] =
     "  --from T, --to T   a window: the peak within it, and what is live at its end. Seconds\n"
     "                     since the beginning, before the end with \"-\"; or with ns, us, ms\n"
     "  --json             everything, for a program: schema vramscope-report/1\n"
+    "  --markdown         for an issue tracker: the answer, the page folded below it; at most\n"
+    "                     60 lines and 8 KiB\n"
+    "  --what-is-inside   everything that the file discloses, instead of the report; with\n"
+    "                     --full all values, not a few of each kind\n"
     "\n"
     "What is not listed is summed up in one line, so that the sums stay those of the device.\n"
     "\n"
@@ -98,13 +102,25 @@ int report_parse(int argc, char **argv, struct report_options *options, const ch
 {
     struct texts texts = {0};
     const struct option_rule rules[] = {
-        {"--json", &options->json, NULL},  {"--full", &options->full, NULL},
-        {"--by", NULL, &texts.by},         {"--min-bytes", NULL, &texts.min_bytes},
-        {"--device", NULL, &texts.device}, {"--from", NULL, &texts.from},
-        {"--to", NULL, &texts.to},         {"--top", NULL, &texts.top},
+        {"--json", &options->json, NULL},
+        {"--full", &options->full, NULL},
+        {"--by", NULL, &texts.by},
+        {"--min-bytes", NULL, &texts.min_bytes},
+        {"--device", NULL, &texts.device},
+        {"--from", NULL, &texts.from},
+        {"--to", NULL, &texts.to},
+        {"--top", NULL, &texts.top},
+        {"--markdown", &options->markdown, NULL},
+        {"--what-is-inside", &options->what_is_inside, NULL},
     };
     int status = parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), path);
     if (status >= 0)
         return status;
+    if (options->json + options->markdown + options->what_is_inside > 1) {
+        fputs("vramscope report: --json, --markdown and --what-is-inside are three forms: give one "
+              "of them\n",
+              stderr);
+        return CMD_USAGE;
+    }
     return take(&texts, options) ? -1 : CMD_USAGE;
 }

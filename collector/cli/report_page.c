@@ -14,19 +14,24 @@ const char *report_call_title(const struct vs_summary *summary, uint16_t label)
     return vs_layer_of_call(name) != NULL ? "an allocation" : name;
 }
 
+void report_print_sections(const struct page *page, const struct report *report)
+{
+    report_print_ooms(page, report);
+    report_print_devices(page, report);
+    report_print_growth(page, report);
+    report_print_sites(page, report);
+    report_print_failures(page, report);
+    report_print_objects(page, report);
+    report_print_communicators(page, report);
+    report_print_calls(page, report);
+    report_print_host(page, report);
+    report_print_others(page, report);
+    report_print_recording(page, report);
+}
+
 void report_print(FILE *out, const struct report *report)
 {
     struct page page = page_open(out);
     report_print_head(&page, report);
-    report_print_ooms(&page, report);
-    report_print_devices(&page, report);
-    report_print_growth(&page, report);
-    report_print_sites(&page, report);
-    report_print_failures(&page, report);
-    report_print_objects(&page, report);
-    report_print_communicators(&page, report);
-    report_print_calls(&page, report);
-    report_print_host(&page, report);
-    report_print_others(&page, report);
-    report_print_recording(&page, report);
+    report_print_sections(&page, report);
 }

@@ -16,6 +16,12 @@ enum { DEVICE_OFFSET = 128 };
 
 /* report_head.c: the program, the answer, how it ended, what was lost. */
 void report_print_head(const struct page *page, const struct report *report);
+/* Its parts: who and which window; the answer; how it ended and what was lost. */
+void report_print_program(const struct page *page, const struct report *report);
+void report_print_answer(const struct page *page, const struct report *report);
+void report_print_outcome(const struct page *page, const struct report *report);
+/* report_page.c: everything below the head. */
+void report_print_sections(const struct page *page, const struct report *report);
 /* report_ooms.c: requests that failed for want of memory. */
 void report_print_ooms(const struct page *page, const struct report *report);
 /* report_devices.c: each device's peak and end, and its bands at the peak. */
