@@ -37,6 +37,9 @@ target_link_libraries(vs_hook_list PRIVATE vs_warnings)
 add_dependencies(vs_hook_list vs_hooks_generated)
 
 # Every entry point of the CUDA headers at hand that allocates, frees or maps is in the table.
+if(NOT VS_CUDA_HEADERS)
+  return()
+endif()
 add_custom_command(
   OUTPUT "${CMAKE_BINARY_DIR}/generated/hooks-checked"
   COMMAND "${CMAKE_SOURCE_DIR}/scripts/check-hooks" "${VS_HOOK_TABLE}" --compiler
