@@ -4,7 +4,7 @@
     vramscope.step(number)          a training step begins
     vramscope.mark("epoch 3")       a point in time with a name
     with vramscope.phase("eval"):   the same as begin("eval") … end()
-    vramscope.peak()                the most that PyTorch held so far, in bytes
+    vramscope.peak()                the most that PyTorch held on device 0 so far, in bytes
 
 Nothing here starts a recording. Where none runs (the program was not started by
 `vramscope run`, nor with libvramscope.so in LD_PRELOAD), all of it does nothing, and peak() is None.
@@ -17,22 +17,27 @@ import typing
 
 __all__ = ["Peak", "begin", "end", "is_loaded", "mark", "peak", "phase", "program", "reset_peak", "step"]
 
+
+
+class Peak(typing.NamedTuple):
+    """Bytes of one device by PyTorch's own count; `now` is what is allocated at this moment."""
+
+    allocated: int
+    reserved: int
+    now: int
+
+
+_Bytes = ctypes.c_uint64 * len(Peak._fields)
+
+# Of vramscope.h.
 _NAMES = {
     "vramscope_mark": [ctypes.c_char_p],
     "vramscope_step": [ctypes.c_uint64],
     "vramscope_begin": [ctypes.c_char_p],
     "vramscope_end": [],
-    "vramscope_peak": [ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)],
-    "vramscope_reset_peak": [],
+    "vramscope_peak": [ctypes.c_int, ctypes.POINTER(_Bytes)],
+    "vramscope_reset_peak": [ctypes.c_int],
 }
-
-
-class Peak(typing.NamedTuple):
-    """Bytes by PyTorch's own count, over all devices asked for; `now` is what is allocated at this moment."""
-
-    allocated: int
-    reserved: int
-    now: int
 
 
 def _find_calls():
@@ -94,3 +99,18 @@ def phase(name):
         yield
     finally:
         end()
+
+
+def peak(device=0):
+    """A Peak of the device with this number, since the start or reset_peak(). None while PyTorch has
+    reported nothing there: another framework, or no recording."""
+    figures = _Bytes()
+    if not _calls or _calls["vramscope_peak"](device, ctypes.byref(figures)) != 0:
+        return None
+    return Peak(*figures)
+
+
+def reset_peak(device=0):
+    """Peaks of this device start anew from what is held now."""
+    if _calls:
+        _calls["vramscope_reset_peak"](device)
