@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The most that PyTorch reported per device, for a program that asks while it runs (vramscope.h). */
+/* The most that PyTorch reported per device, for a program that asks while it runs (vramscope.h).
+ */
 #ifndef VS_SHIM_TORCH_PEAK_H
 #define VS_SHIM_TORCH_PEAK_H
 
