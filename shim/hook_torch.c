@@ -11,6 +11,7 @@
 
 #include "hook.h"
 #include "real_table.h"
+#include "torch_peak.h"
 
 enum { DEVICE_CPU = 0, DEVICE_CUDA = 1, DEVICE_HIP = 6 };
 
@@ -83,6 +84,9 @@ static void report_usage(unsigned hook, const void *caller, void *address, int64
                                  .address = HOOK_U64(address),
                                  .size = bytes >= 0 ? (uint64_t)bytes : 0 - (uint64_t)bytes,
                                  .extra = {allocated, reserved}};
+        if (on_device(device)) {
+            torch_peak_note(device.index, allocated, reserved);
+        }
         emit(hook, &event, device, caller);
     }
     void (*real)(void *, int64_t, uint64_t, uint64_t, struct c10_device);

@@ -21,5 +21,6 @@ int cmd_redact(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_env(int argc, char **argv);
 
 #endif

@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"symbolize", cmd_symbolize, "name the native code of a trace later, or elsewhere"},
     {"explain", cmd_explain, "what a pasted out-of-memory message means, without a trace"},
     {"doctor", cmd_doctor, "which hooks take effect here, and why not"},
+    {"env", cmd_env, "lines for a job script, a container or a cluster"},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
