@@ -14,8 +14,12 @@
 
 enum { DEVICE_OFFSET = 128 };
 
-/* report_head.c: the program, the answer, how it ended, what was lost. */
+/* report_head.c: the program, the answer, what was lost. */
 void report_print_head(const struct page *page, const struct report *report);
+/* Events, records or parts of the file are missing. */
+bool report_lost_something(const struct vs_summary *summary);
+/* Whether the answer tells why this request failed: the one the program did not survive. */
+bool report_answers_oom(const struct report *report, const struct vs_oom *oom);
 /* report_ooms.c: requests that failed for want of memory. */
 void report_print_ooms(const struct page *page, const struct report *report);
 /* report_devices.c: each device's peak and end, and its bands at the peak. */
