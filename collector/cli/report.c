@@ -54,6 +54,10 @@ static int show_summary(const char *path, struct vs_summary *summary,
         result = vs_places_create(summary->state, &summary->sites, &source, options->by, &places);
     if (result == 0)
         result = vs_growth_find(&summary->growth, &places, &grown);
+    if (result == 0) {
+        vs_phases_find_step(&summary->phases, summary->state, &places);
+        result = summary->phases.error;
+    }
     if (result == 0)
         status = print(&(struct report){summary, &places, options, others, &grown});
     else

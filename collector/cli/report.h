@@ -78,6 +78,9 @@ const char *report_error_name(const struct vs_summary *summary, uint16_t label, 
 /* Time in the shim and waiting for room; false when the trace does not say. */
 bool report_overhead(const struct vs_summary *summary, uint64_t *spent_ns, uint64_t *waited_ns,
                      double *percent);
+/* The name of a phase: the program's, or what was found. */
+void report_phase_name(const struct vs_summary *summary, const struct vs_phase *phase, char *out,
+                       size_t room);
 /* Whether the options leave out what is on this device; -1 is no device. */
 bool report_hides_device(const struct report *report, int device);
 bool report_lists_oom(const struct report *report, const struct vs_oom *oom);

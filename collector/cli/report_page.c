@@ -21,6 +21,7 @@ void report_print(FILE *out, const struct report *report)
     report_print_devices(&page, report);
     report_print_growth(&page, report);
     report_print_sites(&page, report);
+    report_print_phases(&page, report);
     report_print_failures(&page, report);
     report_print_objects(&page, report);
     report_print_calls(&page, report);

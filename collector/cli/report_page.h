@@ -35,6 +35,8 @@ void report_print_holders(const struct page *page, const struct report *report,
 /* The heaviest group with a stack at the peak of a device's layer, or NULL. */
 const struct vs_group *report_heaviest(const struct report *report, int device,
                                        enum vs_layer layer);
+/* report_phases.c: what each phase held, marked or found. */
+void report_print_phases(const struct page *page, const struct report *report);
 /* report_calls.c: calls that failed, objects, time in calls. */
 void report_print_failures(const struct page *page, const struct report *report);
 void report_print_objects(const struct page *page, const struct report *report);

@@ -422,6 +422,8 @@ struct vs_device_state *vs_state_device(const struct vs_state *state, int device
 
 void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
                     struct vs_bands *out);
+/* Held outside of the framework's segments now, as the device grants it. */
+int64_t vs_device_direct(const struct vs_device_state *device);
 /* Reserved by the framework now. */
 int64_t vs_device_reserved(const struct vs_device_state *device);
 /* The layer a person asks about first on this device: the framework if there is one. */
