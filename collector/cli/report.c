@@ -47,6 +47,7 @@ static int show_summary(const char *path, struct vs_summary *summary,
     struct vs_frames *frames = NULL;
     struct vs_places places = {0};
     struct vs_grown_list grown = {0};
+    struct vs_categories categories = {0};
     int status = CMD_FAILED;
     int result = vs_frames_new(summary->reader, &frames);
     struct vs_stack_source source = {frames, frames_of};
@@ -54,14 +55,17 @@ static int show_summary(const char *path, struct vs_summary *summary,
         result = vs_places_create(summary->state, &summary->sites, &source, options->by, &places);
     if (result == 0)
         result = vs_growth_find(&summary->growth, &places, &grown);
+    if (result == 0)
+        result = vs_categories_find(&places, &summary->lives, &categories);
     if (result == 0) {
         vs_phases_find_step(&summary->phases, summary->state, &places);
         result = summary->phases.error;
     }
     if (result == 0)
-        status = print(&(struct report){summary, &places, options, others, &grown});
+        status = print(&(struct report){summary, &places, options, others, &grown, &categories});
     else
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
+    vs_categories_release(&categories);
     vs_grown_release(&grown);
     vs_places_release(&places);
     vs_frames_free(frames);

@@ -121,9 +121,10 @@ static void print_bands(const struct page *page, const struct vs_summary *summar
                 size_text(bands->managed).text);
 }
 
-static void print_device(const struct page *page, const struct vs_summary *summary,
+static void print_device(const struct page *page, const struct report *report,
                          const struct vs_device_state *device)
 {
+    const struct vs_summary *summary = report->summary;
     const struct vs_device_def *known = vs_summary_device_def(summary, device->device);
     fprintf(page->out, "\n%sGPU %d%s", page_bold(page), device->device, page_plain(page));
     if (known != NULL && known->name[0] != 0)
@@ -138,6 +139,7 @@ static void print_device(const struct page *page, const struct vs_summary *summa
                 page_alarm(page), page_count(mismatches).text, plural(mismatches),
                 report_framework_name(summary, device), page_plain(page));
     print_bands(page, summary, device);
+    report_print_categories(page, report, device);
 }
 
 void report_print_devices(const struct page *page, const struct report *report)
@@ -148,7 +150,7 @@ void report_print_devices(const struct page *page, const struct report *report)
         if (!is_device_used(state->devices[i]) ||
             report_hides_device(report, state->devices[i]->device))
             continue;
-        print_device(page, report->summary, state->devices[i]);
+        print_device(page, report, state->devices[i]);
         any = true;
     }
     if (!any)

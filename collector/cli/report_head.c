@@ -208,8 +208,12 @@ static void describe_place(const struct report *report, const struct vs_device_s
                  report_framework_name(report->summary, device));
     if (top == VS_LAYER_FRAMEWORK && bands != NULL && bands->cached > 0)
         snprintf(of, sizeof(of), " of the %s it had reserved", size_text(bands->reserved).text);
+    struct page_text main_use = report_main_category(report, device);
+    char category[sizeof(main_use.text) + 4] = "";
+    if (main_use.text[0] != 0)
+        snprintf(category, sizeof(category), " (%s)", main_use.text);
     bool all = group->stats.peak_bytes == held;
-    snprintf(out, room, " %s %s%s, %s of %s from %s.", holder, size_text(held).text, of,
+    snprintf(out, room, " %s %s%s%s, %s of %s from %s.", holder, size_text(held).text, of, category,
              all ? "all" : size_text(group->stats.peak_bytes).text, all ? "it" : "that", title);
 }
 

@@ -35,6 +35,12 @@ void report_print_holders(const struct page *page, const struct report *report,
 /* The heaviest group with a stack at the peak of a device's layer, or NULL. */
 const struct vs_group *report_heaviest(const struct report *report, int device,
                                        enum vs_layer layer);
+/* report_categories.c: what the memory of a device's top layer was for. */
+void report_print_categories(const struct page *page, const struct report *report,
+                             const struct vs_device_state *device);
+/* The largest of them at the peak, as words of the answer; "" when none is known. */
+struct page_text report_main_category(const struct report *report,
+                                      const struct vs_device_state *device);
 /* report_phases.c: what each phase held, marked or found. */
 void report_print_phases(const struct page *page, const struct report *report);
 /* report_calls.c: calls that failed, objects, time in calls. */

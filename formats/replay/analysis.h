@@ -303,6 +303,32 @@ void vs_phases_watch(struct vs_phases *phases, const struct vs_state *state,
 void vs_phases_note_site(struct vs_phases *phases, const struct vs_state *state, uint32_t site);
 void vs_phases_found(struct vs_phases *phases, const struct vs_state *state);
 
+/* ---- lives.c: how long the blocks of each site live ---------------------------------------- */
+
+/*
+ * A stretch of a device is the time in which one thread alone allocates on it: with
+ * PyTorch a forward pass, or a backward pass, which has a thread of its own. The
+ * counts stop at their highest value.
+ */
+struct vs_life {
+    uint32_t within;    /* frees by the thread that allocated last, in the same stretch */
+    uint32_t later;     /* by that thread, in a later stretch */
+    uint32_t elsewhere; /* by another thread */
+    uint32_t thread;    /* that allocated last */
+    uint32_t freer;     /* of the last free by another thread */
+    uint32_t stretch;
+};
+struct vs_lives {
+    struct vs_life *items; /* index = site id - 1 */
+    size_t count, room;
+    struct {
+        uint32_t thread, stretch;
+    } devices[VS_DEVICE_SLOTS];
+    int error;
+};
+int vs_lives_start(struct vs_lives *lives, struct vs_state *state);
+void vs_lives_release(struct vs_lives *lives);
+
 /* ---- timeline.c: the curves -------------------------------------------------------------- */
 
 /* A device's bands after an event that moved them. */

@@ -392,7 +392,8 @@ struct vs_state {
     uint64_t last_time_ns;
     uint64_t last_sequence;
     uint64_t now_ns; /* of the event being folded, never backwards */
-    int error;       /* sticky: -ENOMEM */
+    uint32_t now_thread;
+    int error; /* sticky: -ENOMEM */
 };
 
 /* ---- functions ----------------------------------------------------------------- */
