@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "replay/categories.h"
 #include "replay/growth.h"
 #include "replay/places.h"
 #include "replay/summary.h"
@@ -42,6 +43,7 @@ struct report {
     const struct report_options *options;
     const struct report_others *others; /* may be NULL */
     const struct vs_grown_list *grown;
+    const struct vs_categories *categories;
 };
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened, of the report: failures, phases, objects, time in calls. */
+/* What happened, of the report: failures, objects, time in calls. */
 #include "report_fragmentation.h"
 #include "report_json.h"
 
@@ -73,33 +73,6 @@ json_t *report_json_failures(const struct report *report)
         json_set(object, "last_ns", time_at(summary, failure->last_ns));
         json_set(object, "stack", report_json_stack(report, failure->site));
         json_set(object, "hint", json_text(vs_failure_hint(failure)));
-        json_array_append_new(list, object);
-    }
-    return list;
-}
-
-json_t *report_json_phases(const struct report *report)
-{
-    const struct vs_summary *summary = report->summary;
-    json_t *list = json_array();
-    for (size_t i = 0; i < summary->phases.count; i++) {
-        const struct vs_phase *phase = &summary->phases.items[i];
-        if (report_hides_device(report, phase->device))
-            continue;
-        int64_t base =
-            phase->entry_bytes > phase->exit_bytes ? phase->entry_bytes : phase->exit_bytes;
-        bool framework = phase->layer == VS_LAYER_FRAMEWORK;
-        json_t *object = json_object();
-        json_set(object, "name", json_text(vs_state_string(summary->state, phase->name)));
-        json_set(object, "start_ns", time_at(summary, phase->start_ns));
-        json_set(object, "end_ns", phase->ended ? time_at(summary, phase->end_ns) : json_null());
-        json_set(object, "device", json_integer(phase->device));
-        json_set(object, "band", json_string(framework ? "allocated_bytes" : "direct_bytes"));
-        json_set_bytes(object, "entry_bytes", phase->entry_bytes);
-        json_set_bytes(object, "peak_bytes", phase->peak_bytes);
-        json_set_bytes(object, "exit_bytes", phase->exit_bytes);
-        json_set_bytes(object, "transient_bytes", phase->peak_bytes - base);
-        json_set_bytes(object, "resident_bytes", phase->exit_bytes - phase->entry_bytes);
         json_array_append_new(list, object);
     }
     return list;

@@ -167,6 +167,7 @@ static json_t *device_json(const struct report *report, const struct vs_device_s
     json_set(object, "context_created", context_json(report, device));
     json_set(object, "end", bands_json(summary, &end));
     json_set(object, "peak", peak_json(summary, device));
+    json_set(object, "categories", report_json_categories(report, device));
     json_set(object, "fragmentation", report_json_fragmentation(report, device));
     json_set(object, "framework", framework_json(summary, device));
     return object;

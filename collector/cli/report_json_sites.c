@@ -87,6 +87,7 @@ static json_t *place_json(const struct report *report, const struct vs_place *pl
     json_set(object, "api", call ? json_text(label_text(summary, site->label)) : json_null());
     json_set(object, "segment", json_boolean(site->segment));
     report_json_stats(object, &place->stats);
+    report_json_category(report, place, object);
     add_frames(report, place, object);
     return object;
 }

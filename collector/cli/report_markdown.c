@@ -152,14 +152,6 @@ static bool print_part(FILE *out, const struct report *report, part *print, cons
     return whole;
 }
 
-static void print_why(const struct page *page, const struct report *report)
-{
-    const struct vs_oom *oom = vs_summary_fatal_oom(report->summary);
-    if (oom != NULL)
-        fprintf(page->out, "Out of memory, class %s: %s.\n", vs_oom_class_name(oom->class),
-                oom->why);
-}
-
 /* The page that is folded away; other ranks first, because its end may not fit. */
 static void print_page(const struct page *page, const struct report *report)
 {
@@ -223,8 +215,8 @@ bool report_write_markdown(FILE *out, const struct report *report)
         whole = print_part(head.out, report, report_print_program, NULL);
         fputc('\n', head.out);
         whole = whole && print_part(head.out, report, report_print_answer, NULL) &&
-                print_part(head.out, report, print_why, "\n") && fputc('\n', head.out) != EOF &&
-                print_part(head.out, report, report_print_outcome, "- ");
+                fputc('\n', head.out) != EOF &&
+                print_part(head.out, report, report_print_losses, "- ");
     }
     whole = text_close(&head) && whole && text_open(&page);
     if (whole)

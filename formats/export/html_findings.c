@@ -86,8 +86,11 @@ void vs_html_write_phases(struct vs_html_data *data)
                        "\n{\"device\":%d,\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64
                        ",\"peak\":%" PRId64 ",",
                        phase->device, vs_summary_at(html->summary, phase->start_ns),
-                       vs_summary_at(html->summary, phase->end_ns), phase->peak_bytes);
-        vs_html_text_member(data, "name", vs_state_string(html->summary->state, phase->name));
+                       vs_summary_at(html->summary, phase->end_ns),
+                       phase->peak.bytes[vs_phase_main_band(phase)]);
+        char name[128];
+        vs_phase_name(html->summary->state, phase, name, sizeof(name));
+        vs_html_text_member(data, "name", name);
         vs_sink_text(data->sink, "}");
     }
     vs_sink_printf(data->sink, "],\"phases_left_out\":%" PRIu64 ",\n", phases->omitted + left_out);

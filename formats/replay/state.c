@@ -284,6 +284,7 @@ static void advance_time(struct vs_state *state, const struct vs_sequenced_event
     if (time > state->now_ns)
         state->now_ns = time;
     state->last_time_ns = state->now_ns;
+    state->now_thread = event->thread;
     if (event->sequence < state->last_sequence)
         state->counts.sequence_backwards++;
     state->last_sequence = event->sequence;

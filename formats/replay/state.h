@@ -431,7 +431,8 @@ struct vs_state {
     uint64_t last_time_ns;
     uint64_t last_sequence;
     uint64_t now_ns; /* of the event being folded, never backwards */
-    int error;       /* sticky: -ENOMEM */
+    uint32_t now_thread;
+    int error; /* sticky: -ENOMEM */
 };
 
 /* ---- functions ----------------------------------------------------------------- */
@@ -461,6 +462,8 @@ struct vs_device_state *vs_state_device(const struct vs_state *state, int device
 
 void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
                     struct vs_bands *out);
+/* Held outside of the framework's segments now, as the device grants it. */
+int64_t vs_device_direct(const struct vs_device_state *device);
 /* Reserved by the framework now. */
 int64_t vs_device_reserved(const struct vs_device_state *device);
 /* The layer a person asks about first on this device: the framework if there is one. */

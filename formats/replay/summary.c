@@ -51,6 +51,7 @@ static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void
         vs_sites_start(&summary->sites, state),
         vs_objects_start(&summary->objects, state),
         vs_phases_start(&summary->phases, state),
+        vs_lives_start(&summary->lives, state),
         vs_losses_start(&summary->losses, state),
         vs_growth_start(&summary->growth, state, &summary->objects),
         vs_invariants_start(&summary->invariants, state),
@@ -253,6 +254,7 @@ static int finish(struct vs_summary *summary)
                     summary->slow_calls.error,
                     summary->phases.error,
                     summary->timeline.error,
+                    summary->lives.error,
                     summary->losses.error,
                     summary->growth.error};
     return first_error(errors, sizeof(errors) / sizeof(errors[0]));
@@ -342,6 +344,7 @@ void vs_summary_free(struct vs_summary *summary)
     vs_slow_calls_release(&summary->slow_calls);
     vs_phases_release(&summary->phases);
     vs_timeline_release(&summary->timeline);
+    vs_lives_release(&summary->lives);
     vs_losses_release(&summary->losses);
     vs_growth_release(&summary->growth);
     vs_state_destroy(summary->state);

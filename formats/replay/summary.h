@@ -33,6 +33,7 @@ struct vs_summary {
     struct vs_objects objects;
     struct vs_slow_calls slow_calls;
     struct vs_phases phases;
+    struct vs_lives lives;
     struct vs_timeline timeline;
     struct vs_losses losses;
     struct vs_growth growth;
