@@ -89,7 +89,8 @@
     X(59, OTHER_CALL, "other_call", 'O', "a listed call whose failure matters but not its bytes")  \
     X(60, GRAPH_UPLOAD, "graph_upload", 'O', "handle = executable; stream")                        \
     X(80, FW_ALLOC, "fw_alloc", 'F',                                                               \
-      "address; size = block; stream; extra[0]/[1] = the framework's own allocated/reserved after") \
+      "address; size = block; stream if handle is 1; extra[0]/[1] = the framework's own "          \
+      "allocated/reserved after")                                                                  \
     X(81, FW_FREE, "fw_free", 'F',                                                                 \
       "address; size = block; extra[0]/[1] = the framework's own allocated/reserved after")        \
     X(82, FW_OOM, "fw_oom", 'F',                                                                   \

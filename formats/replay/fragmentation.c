@@ -53,11 +53,13 @@ static int find_sites(const struct vs_layout *layout, const struct vs_segment *s
     struct share *shares = malloc(segment->block_count * sizeof(*shares));
     if (shares == NULL)
         return -ENOMEM;
+    size_t count = 0;
     for (size_t i = 0; i < segment->block_count; i++) {
         const struct vs_segment_block *block = &layout->blocks[segment->first_block + i];
-        shares[i] = (struct share){block->site, block->size};
+        if (!block->waits)
+            shares[count++] = (struct share){block->site, block->size};
     }
-    pinned->site_count = sum_up(shares, segment->block_count);
+    pinned->site_count = sum_up(shares, count);
     for (size_t i = 0; i < pinned->site_count && i < VS_PINNED_SITES; i++)
         pinned->sites[i] = shares[i].site;
     free(shares);
@@ -68,7 +70,7 @@ static int find_sites(const struct vs_layout *layout, const struct vs_segment *s
 
 static bool is_pinned(const struct vs_segment *segment)
 {
-    return segment->block_count != 0 && segment->live_bytes < vs_segment_held(segment);
+    return segment->live_count != 0 && segment->live_bytes < vs_segment_held(segment);
 }
 
 /* Indices of the segments that hold most, in their order; returns how many. */
@@ -104,7 +106,7 @@ static int describe(const struct vs_layout *layout, struct vs_fragmentation *out
         out->pinned[i] = (struct vs_pinned){.address = segment->address,
                                             .bytes = segment->size,
                                             .live_bytes = segment->live_bytes,
-                                            .live_count = segment->block_count,
+                                            .live_count = segment->live_count,
                                             .held_bytes = vs_segment_held(segment)};
         result = find_sites(layout, segment, &out->pinned[i]);
     }

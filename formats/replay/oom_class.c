@@ -87,37 +87,21 @@ static bool decided_by_call(struct vs_oom *oom, uint8_t kind)
     return true;
 }
 
-/* The stream that a segment's blocks are for; all mappings of one segment have the same. */
-static bool stream_of(const struct vs_state *state, const struct vs_segment *segment,
-                      uint64_t *stream)
-{
-    uint64_t end = segment->address + segment->size;
-    const struct vs_range *part = vs_ranges_from(&state->segments, segment->address);
-    while (part != NULL && part->start < end && !part->stream_known)
-        part = vs_ranges_from(&state->segments, part->start + part->size);
-    if (part == NULL || part->start >= end)
-        return false;
-    *stream = part->stream;
-    return true;
-}
-
 /* Every hole that the request fits into belongs to another stream than the one that asked. */
-static bool decided_by_stream(struct vs_ooms *ooms, struct vs_oom *oom,
-                              const struct vs_layout *layout)
+static bool decided_by_stream(struct vs_oom *oom, const struct vs_layout *layout)
 {
     uint64_t largest = 0, of_largest = 0;
     if (!oom->stream_known)
         return false;
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
-        uint64_t stream;
         if (segment->largest_free_bytes < oom->requested)
             continue;
-        if (!stream_of(ooms->state, segment, &stream) || stream == oom->stream)
+        if (!segment->stream_known || segment->stream == oom->stream)
             return false;
         if (segment->largest_free_bytes > largest) {
             largest = segment->largest_free_bytes;
-            of_largest = stream;
+            of_largest = segment->stream;
         }
     }
     if (largest == 0)
@@ -142,7 +126,7 @@ static const struct vs_segment *pinned_segment(const struct vs_oom *oom,
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
         uint64_t given_back = room + segment->reserved_bytes - segment->releasable_bytes;
-        if (segment->block_count == 0 ||
+        if (segment->live_count == 0 || segment->waiting_bytes != 0 ||
             segment->live_bytes > segment->reserved_bytes / PINNED_BY_AT_MOST ||
             (segment->reserved_bytes < oom->requested && given_back < oom->requested))
             continue;
@@ -164,7 +148,7 @@ static bool decided_by_pinned(struct vs_oom *oom, const struct vs_layout *layout
         "%s were asked for and would have fitted without the %s in %zu live block%s of a segment "
         "of %s; the largest free block was %s",
         size((int64_t)oom->requested).text, size((int64_t)pinned->live_bytes).text,
-        pinned->block_count, pinned->block_count == 1 ? "" : "s",
+        pinned->live_count, pinned->live_count == 1 ? "" : "s",
         size((int64_t)pinned->reserved_bytes).text, size((int64_t)layout->largest_free_bytes).text);
     return true;
 }
@@ -279,7 +263,7 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
         decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
                size((int64_t)oom->requested).text, size((int64_t)device->total_bytes).text);
     else if (!decided_by_limit(ooms, oom, device) &&
-             !(known && decided_by_stream(ooms, oom, &layout)) &&
+             !(known && decided_by_stream(oom, &layout)) &&
              !(known && decided_by_pinned(oom, &layout)) && !decided_by_cache(oom))
         decide_by_device(ooms, oom, device);
     vs_layout_release(&layout);

@@ -16,16 +16,22 @@ static int by_address(const void *a, const void *b)
 
 static int take_blocks(const struct vs_state *state, int8_t device, struct vs_layout *layout)
 {
-    layout->blocks = malloc((state->blocks.count + 1) * sizeof(*layout->blocks));
+    size_t index = 0, most = state->blocks.count + state->waits.count + 1;
+    layout->blocks = malloc(most * sizeof(*layout->blocks));
     if (layout->blocks == NULL)
         return -ENOMEM;
-    size_t index = 0;
     uint64_t address;
     const struct vs_block *block;
+    const struct vs_wait *wait;
     while ((block = vs_blocks_next(&state->blocks, &index, &address)) != NULL)
         if (block->device == device)
             layout->blocks[layout->block_count++] =
-                (struct vs_segment_block){address, block->size, block->site};
+                (struct vs_segment_block){address, block->size, block->site, false};
+    index = 0;
+    while ((wait = vs_waits_next(&state->waits, &index, &address)) != NULL)
+        if (wait->device == device)
+            layout->blocks[layout->block_count++] =
+                (struct vs_segment_block){address, wait->size, 0, true};
     qsort(layout->blocks, layout->block_count, sizeof(*layout->blocks), by_address);
     return 0;
 }
@@ -43,6 +49,17 @@ static bool goes_on(const struct vs_state *state, const struct vs_range *next, u
     return reservation == NULL || reservation->start != end;
 }
 
+/* All mappings of one segment serve the same stream and pool; not all were cut from yet. */
+static void note_use(struct vs_segment *segment, const struct vs_range *range)
+{
+    if (range->stream_known) {
+        segment->stream = range->stream;
+        segment->stream_known = true;
+    }
+    if (range->pool != VS_CACHE_POOL_UNSEEN)
+        segment->pool = range->pool;
+}
+
 /* The segment that starts with `*at`, which becomes the range behind it. */
 static struct vs_segment span_of(const struct vs_state *state, struct vs_range **at)
 {
@@ -52,10 +69,12 @@ static struct vs_segment span_of(const struct vs_state *state, struct vs_range *
                                  .kind = (enum vs_segment_kind)(*at)->kind};
     int8_t device = (*at)->device;
     uint64_t end = segment.address + segment.size;
+    note_use(&segment, *at);
     struct vs_range *next = vs_ranges_from(&state->segments, end);
     while (segment.kind == VS_SEGMENT_PIECE && goes_on(state, next, end, device)) {
         end += next->size;
         segment.reserved_bytes += next->bytes;
+        note_use(&segment, next);
         next = vs_ranges_from(&state->segments, end);
     }
     segment.size = end - segment.address;
@@ -100,7 +119,8 @@ static bool fill(const struct vs_state *state, const struct vs_layout *layout, s
         known = known && block->address >= from;
         note_hole(state, segment, from, block->address);
         from = block->address + block->size;
-        segment->live_bytes += block->size;
+        *(block->waits ? &segment->waiting_bytes : &segment->live_bytes) += block->size;
+        segment->live_count += !block->waits;
     }
     segment->block_count = *used - segment->first_block;
     note_hole(state, segment, from, limit);
@@ -116,6 +136,7 @@ static int add(struct vs_layout *layout, const struct vs_segment *segment)
     if (!vs_grow(&layout->segments, &layout->room, layout->count + 1, sizeof(*layout->segments)))
         return -ENOMEM;
     layout->segments[layout->count++] = *segment;
+    layout->waiting_bytes += segment->waiting_bytes;
     layout->free_bytes += segment->free_bytes;
     layout->releasable_bytes += segment->releasable_bytes;
     if (segment->largest_free_bytes > layout->largest_free_bytes)

@@ -147,6 +147,23 @@ void pool_settled(struct vs_state *state, const struct vs_device_state *device);
 void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *event);
 void framework_free(struct vs_state *state, const struct vs_sequenced_event *event);
 
+/* state_cache.c */
+/* Before anything else is made of the event: events recorded and complete, captures. */
+void cache_order(struct vs_state *state, const struct vs_sequenced_event *event);
+/* A block was cut: its segments get the stream and pool it was asked for on. */
+void cache_block(struct vs_state *state, struct vs_device_state *device,
+                 const struct vs_sequenced_event *event, struct vs_block *block);
+/* A block was freed. */
+void cache_block_freed(struct vs_state *state, struct vs_device_state *device,
+                       const struct vs_sequenced_event *event, const struct vs_block *block);
+/* An allocator under the cache gave it the segment at `address`: for which pool is not known. */
+void cache_pool_unknown(struct vs_state *state, struct vs_device_state *device, uint64_t address,
+                        uint64_t size);
+/* Counts a segment in (+1) or out (-1) of the totals of its pool. */
+void cache_count(struct vs_device_state *device, const struct vs_range *segment, int sign);
+void cache_bands(const struct vs_state *state, const struct vs_device_state *device,
+                 struct vs_bands *bands);
+
 /* state_device.c */
 void device_note(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);
 /* The enum vs_implicit that the call's cost is counted in, -1 for other calls. */
