@@ -55,8 +55,7 @@ static void each_part(const struct vs_state *state, const struct vs_layout *layo
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void print_part(void *self, uint64_t address, uint64_t bytes, enum part part,
-                       uint32_t stack)
+static void print_part(void *self, uint64_t address, uint64_t bytes, enum part part, uint32_t stack)
 {
     (void)self;
     printf("    0x%012" PRIx64 " %12" PRIu64 " %s", address, bytes, parts[part]);

@@ -169,6 +169,8 @@ static json_t *device_json(const struct report *report, const struct vs_device_s
     json_set(object, "end", bands_json(summary, &end));
     json_set(object, "peak", peak_json(summary, device));
     json_set(object, "fragmentation", report_json_fragmentation(report, device));
+    json_set(object, "fragmentation_at_reserved_peak",
+             report_json_fragmentation_at_peak(report, device));
     json_set(object, "framework", framework_json(summary, device));
     return object;
 }

@@ -262,8 +262,7 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
     if (device->total_bytes > 0 && oom->requested > device->total_bytes)
         decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
                size((int64_t)oom->requested).text, size((int64_t)device->total_bytes).text);
-    else if (!decided_by_limit(ooms, oom, device) &&
-             !(known && decided_by_stream(oom, &layout)) &&
+    else if (!decided_by_limit(ooms, oom, device) && !(known && decided_by_stream(oom, &layout)) &&
              !(known && decided_by_pinned(oom, &layout)) && !decided_by_cache(oom))
         decide_by_device(ooms, oom, device);
     vs_layout_release(&layout);

@@ -94,11 +94,20 @@ static uint64_t mapped_within(const struct vs_state *state, uint64_t from, uint6
     return bytes;
 }
 
-static void note_hole(const struct vs_state *state, struct vs_segment *segment, uint64_t from,
-                      uint64_t to)
+static size_t hole_size(uint64_t bytes)
+{
+    size_t size = 63 - (size_t)__builtin_clzll(bytes);
+    return size < VS_HOLE_SIZES ? size : VS_HOLE_SIZES - 1;
+}
+
+static void note_hole(const struct vs_state *state, struct vs_layout *layout,
+                      struct vs_segment *segment, uint64_t from, uint64_t to)
 {
     if (to <= from)
         return;
+    struct vs_holes *alike = &layout->holes[hole_size(to - from)];
+    alike->count++;
+    alike->bytes += to - from;
     segment->free_bytes += to - from;
     if (to - from > segment->largest_free_bytes)
         segment->largest_free_bytes = to - from;
@@ -107,7 +116,7 @@ static void note_hole(const struct vs_state *state, struct vs_segment *segment, 
 }
 
 /* Goes through the blocks from `*used` on. False: one lies before the segment, in none. */
-static bool fill(const struct vs_state *state, const struct vs_layout *layout, size_t *used,
+static bool fill(const struct vs_state *state, struct vs_layout *layout, size_t *used,
                  struct vs_segment *segment)
 {
     uint64_t from = segment->address, end = segment->address + segment->size;
@@ -117,13 +126,13 @@ static bool fill(const struct vs_state *state, const struct vs_layout *layout, s
     for (; *used < layout->block_count && layout->blocks[*used].address < end; ++*used) {
         const struct vs_segment_block *block = &layout->blocks[*used];
         known = known && block->address >= from;
-        note_hole(state, segment, from, block->address);
+        note_hole(state, layout, segment, from, block->address);
         from = block->address + block->size;
         *(block->waits ? &segment->waiting_bytes : &segment->live_bytes) += block->size;
         segment->live_count += !block->waits;
     }
     segment->block_count = *used - segment->first_block;
-    note_hole(state, segment, from, limit);
+    note_hole(state, layout, segment, from, limit);
     if (segment->kind != VS_SEGMENT_PIECE && segment->block_count == 0)
         segment->releasable_bytes = segment->free_bytes;
     return known && from <= end;

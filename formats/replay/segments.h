@@ -9,6 +9,8 @@
 
 #include "state.h"
 
+enum { VS_HOLE_SIZES = 48 };
+
 struct vs_segment_block {
     uint64_t address, size;
     uint32_t site; /* 0: it waits */
@@ -35,7 +37,10 @@ struct vs_layout {
     struct vs_segment_block *blocks; /* live ones and those that wait, by address */
     size_t block_count;
     uint64_t waiting_bytes, free_bytes, largest_free_bytes, releasable_bytes;
-    bool known; /* blocks and segments fit together */
+    struct vs_holes {
+        uint64_t count, bytes;
+    } holes[VS_HOLE_SIZES]; /* free blocks by size: [i] of 2^i bytes up to twice as many */
+    bool known;             /* blocks and segments fit together */
 };
 
 /* The free bytes of a segment that its blocks keep from being given back. */

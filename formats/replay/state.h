@@ -410,9 +410,9 @@ struct vs_state {
     struct vs_capture captures[VS_CAPTURES_OPEN];
     size_t capture_count, captures_missed; /* open ones; of them not kept */
     uint32_t capture_number;               /* of all so far */
-    struct vs_allocations allocations; /* by device address */
-    struct vs_allocations hosts;       /* by host address */
-    struct vs_allocations arrays;      /* by handle */
+    struct vs_allocations allocations;     /* by device address */
+    struct vs_allocations hosts;           /* by host address */
+    struct vs_allocations arrays;          /* by handle */
     struct vs_sizes
         graph_addresses; /* of allocation nodes: a free of one is a node's, or a launch's */
     struct vs_handles handles;

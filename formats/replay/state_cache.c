@@ -83,6 +83,25 @@ static void mark_ranges(struct vs_state *state, struct vs_device_state *device, 
     }
 }
 
+void cache_keep(struct vs_state *state, uint64_t address, struct vs_undo *undo)
+{
+    const struct vs_range *range = vs_ranges_find(&state->segments, address);
+    if (range != NULL)
+        undo->use = (struct vs_cache_use){range->stream, range->pool, range->stream_known};
+}
+
+void cache_restore(struct vs_state *state, uint64_t address, const struct vs_undo *undo)
+{
+    struct vs_range *range = vs_ranges_find(&state->segments, address);
+    struct vs_device_state *device = range == NULL ? NULL : state_device(state, range->device);
+    if (device == NULL || range->pool != VS_CACHE_POOL_UNSEEN)
+        return;
+    range->pool = undo->use.pool;
+    range->stream = undo->use.stream;
+    range->stream_known = undo->use.stream_known;
+    cache_count(device, range, +1);
+}
+
 void cache_pool_unknown(struct vs_state *state, struct vs_device_state *device, uint64_t address,
                         uint64_t size)
 {
@@ -283,7 +302,8 @@ void cache_order(struct vs_state *state, const struct vs_sequenced_event *sequen
 void cache_bands(const struct vs_state *state, const struct vs_device_state *device,
                  struct vs_bands *bands)
 {
-    bool seen = !vs_state_lossy(state) && device->pool_reserved == 0 && device->unseen_reserved == 0;
+    bool seen =
+        !vs_state_lossy(state) && device->pool_reserved == 0 && device->unseen_reserved == 0;
     bands->pending_known = seen && device->deferred_waits == 0 && !device->freed_in_capture;
     bands->pending = device->waiting_bytes;
     bands->private_pool_known = seen && device->unknown_pool_bytes == 0 && bands->pending_known;
