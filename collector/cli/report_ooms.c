@@ -23,6 +23,8 @@ static void print_oom(const struct page *page, const struct report *report,
             report_call_title(summary, oom->label), size_text((int64_t)oom->requested).text, where,
             outcome(oom), vs_oom_class_name(oom->class));
     page_wrap(page, 12, oom->why);
+    if (oom->retry_known && oom->retry_fits && !oom->repaired)
+        fprintf(page->out, "            an immediate retry would have succeeded\n");
     struct page_text by = report_by(report, oom->site);
     if (by.text[0] != 0) {
         fprintf(page->out, "            by %s\n", by.text);

@@ -14,7 +14,8 @@ static int by_address(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static int take_blocks(const struct vs_state *state, int8_t device, struct vs_layout *layout)
+static int take_blocks(const struct vs_state *state, int8_t device, bool idle,
+                       struct vs_layout *layout)
 {
     size_t index = 0, most = state->blocks.count + state->waits.count + 1;
     layout->blocks = malloc(most * sizeof(*layout->blocks));
@@ -28,7 +29,7 @@ static int take_blocks(const struct vs_state *state, int8_t device, struct vs_la
             layout->blocks[layout->block_count++] =
                 (struct vs_segment_block){address, block->size, block->site, false};
     index = 0;
-    while ((wait = vs_waits_next(&state->waits, &index, &address)) != NULL)
+    while (!idle && (wait = vs_waits_next(&state->waits, &index, &address)) != NULL)
         if (wait->device == device)
             layout->blocks[layout->block_count++] =
                 (struct vs_segment_block){address, wait->size, 0, true};
@@ -153,13 +154,13 @@ static int add(struct vs_layout *layout, const struct vs_segment *segment)
     return 0;
 }
 
-int vs_layout_take(const struct vs_state *state, const struct vs_device_state *device,
-                   struct vs_layout *out)
+static int take(const struct vs_state *state, const struct vs_device_state *device, bool idle,
+                struct vs_layout *out)
 {
     *out = (struct vs_layout){.known = device->pool_reserved == 0 && device->framework_seen &&
                                        device->unseen_reserved == 0};
     size_t used = 0;
-    int result = take_blocks(state, device->device, out);
+    int result = take_blocks(state, device->device, idle, out);
     struct vs_range *at = vs_ranges_from(&state->segments, 0);
     while (at != NULL && result == 0) {
         if (at->device != device->device) {
@@ -172,6 +173,18 @@ int vs_layout_take(const struct vs_state *state, const struct vs_device_state *d
     }
     out->known = out->known && used == out->block_count;
     return result;
+}
+
+int vs_layout_take(const struct vs_state *state, const struct vs_device_state *device,
+                   struct vs_layout *out)
+{
+    return take(state, device, false, out);
+}
+
+int vs_layout_take_idle(const struct vs_state *state, const struct vs_device_state *device,
+                        struct vs_layout *out)
+{
+    return take(state, device, true, out);
 }
 
 void vs_layout_release(struct vs_layout *layout)

@@ -52,6 +52,9 @@ static inline uint64_t vs_segment_held(const struct vs_segment *segment)
 /* Returns 0 or -ENOMEM; release the layout in any case. */
 int vs_layout_take(const struct vs_state *state, const struct vs_device_state *device,
                    struct vs_layout *out);
+/* The same as if no block waited. */
+int vs_layout_take_idle(const struct vs_state *state, const struct vs_device_state *device,
+                        struct vs_layout *out);
 void vs_layout_release(struct vs_layout *layout);
 
 #endif
