@@ -96,7 +96,8 @@
       "extra[1] = rank, ~0 unknown; result 0 or NCCL's + 20000")                                   \
     X(63, COMM_DESTROY, "comm_destroy", 'O', "handle; result as of comm_create")                   \
     X(80, FW_ALLOC, "fw_alloc", 'F',                                                               \
-      "address; size = block; stream; extra[0]/[1] = the framework's own allocated/reserved after") \
+      "address; size = block; stream if handle is 1; extra[0]/[1] = the framework's own "          \
+      "allocated/reserved after")                                                                  \
     X(81, FW_FREE, "fw_free", 'F',                                                                 \
       "address; size = block; extra[0]/[1] = the framework's own allocated/reserved after")        \
     X(82, FW_OOM, "fw_oom", 'F',                                                                   \

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "devices.h"
 #include "hook.h"
 #include "real_table.h"
 #include "torch_peak.h"
@@ -48,8 +49,9 @@ static void emit(unsigned hook, struct vs_event *event, struct c10_device device
     if (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_OOM) {
         hook_own_calls_begin();
         bool known = current_stream(device.index, &event->stream);
-        event->handle = event->kind == VS_KIND_FW_OOM && known;
+        event->handle = known;
         hook_own_calls_end();
+        devices_note_stream(event);
     }
     shim_emit(event);
     thread_leave(thread, &frame);

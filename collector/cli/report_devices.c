@@ -2,6 +2,7 @@
 /* Each device: its peak, its end, and whose the memory was at the peak. */
 #include <stdlib.h>
 
+#include "report_fragmentation.h"
 #include "report_page.h"
 
 static void print_peak(const struct page *page, const struct vs_summary *summary,
@@ -133,6 +134,7 @@ static void print_device(const struct page *page, const struct report *report,
         fprintf(page->out, ", %s", size_text((int64_t)device->total_bytes).text);
     fputc('\n', page->out);
     print_peak(page, summary, device);
+    report_print_cache(page, summary, device);
     uint64_t mismatches = report_mismatches(summary, device);
     if (mismatches != 0)
         fprintf(page->out, "  %s%s event%s at which %s's own totals and ours differ%s\n",

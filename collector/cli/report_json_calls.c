@@ -39,6 +39,9 @@ static json_t *oom_json(const struct report *report, const struct vs_oom *oom)
     json_set(object, "largest_free_block_bytes",
              json_integer_if(oom->largest_known, (int64_t)oom->largest_free));
     json_set(object, "cached_bytes", json_integer_if(oom->cached_known, oom->cached));
+    json_set(object, "pending_bytes", json_integer_if(oom->largest_known, (int64_t)oom->waiting));
+    json_set(object, "retry_would_succeed",
+             oom->retry_known ? json_boolean(oom->retry_fits) : json_null());
     json_set(object, "fragmentation", report_json_fragmentation_then(report, oom));
     json_set(object, "attempts", attempts_json(summary, oom));
     json_set(object, "attempt_count", json_count(oom->attempt_count));

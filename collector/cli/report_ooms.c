@@ -24,6 +24,8 @@ static void print_oom(const struct page *page, const struct report *report,
             outcome(oom), vs_oom_class_name(oom->class));
     if (!report_answers_oom(report, oom))
         page_wrap(page, 12, oom->why);
+    if (oom->retry_known && oom->retry_fits && !oom->repaired)
+        fprintf(page->out, "            an immediate retry would have succeeded\n");
     struct page_text by = report_by(report, oom->site);
     if (by.text[0] != 0) {
         fprintf(page->out, "            by %s\n", by.text);

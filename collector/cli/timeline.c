@@ -23,14 +23,19 @@ static const char help[] =
     "\n"
     "Exit status: 0 done, 1 the trace could not be read, or not all of it.\n";
 
-enum { COLUMNS = 14 };
+enum { COLUMNS = 18 };
 
 static const char *const column_names[COLUMNS] = {
-    "allocated_bytes",   "reserved_bytes",      "device_bytes",      "live_bytes",
-    "backed_bytes",      "unbacked_bytes",      "cached_bytes",      "direct_bytes",
-    "implicit_bytes",    "other_process_bytes", "unexplained_bytes", "managed_bytes",
-    "host_pinned_bytes", "host_rss_bytes",
+    "allocated_bytes",        "reserved_bytes",           "device_bytes",      "live_bytes",
+    "backed_bytes",           "unbacked_bytes",           "cached_bytes",      "direct_bytes",
+    "implicit_bytes",         "other_process_bytes",      "unexplained_bytes", "managed_bytes",
+    "host_pinned_bytes",      "host_rss_bytes",           "pending_bytes",     "private_pool_bytes",
+    "free_in_segments_bytes", "largest_free_block_bytes",
 };
+
+/* The largest free block takes a walk over all blocks, which is made once in so many rows that
+   a row costs a look at this many blocks. */
+enum { BLOCKS_PER_ROW = 16, DEVICE_OFFSET = 128 };
 
 struct row {
     int64_t value[COLUMNS];
@@ -40,6 +45,8 @@ struct row {
 struct output {
     bool json;
     bool any;
+    uint64_t rows_since[VS_DEVICE_SLOTS]; /* a device's last walk */
+    bool walked[VS_DEVICE_SLOTS];
 };
 
 static void set(struct row *row, size_t column, int64_t value, bool known)
@@ -70,6 +77,25 @@ static void fill_row(const struct vs_device_state *device, const struct vs_bands
     set(row, column++, bands->managed, true);
     set(row, column++, bands->host_pinned, true);
     set(row, column++, bands->host_rss, bands->host_rss >= 0);
+    set(row, column++, bands->pending, bands->pending_known);
+    set(row, column++, bands->private_pool, bands->private_pool_known);
+    set(row, column++, bands->cached - bands->pending, bands->pending_known);
+    set(row, column++, 0, false);
+}
+
+static void fill_largest(struct output *output, const struct vs_state *state,
+                         const struct vs_device_state *device, struct row *row)
+{
+    size_t place = (size_t)(device->device + DEVICE_OFFSET);
+    struct vs_free_space space;
+    output->rows_since[place]++;
+    if (!device->framework_seen ||
+        (output->walked[place] && output->rows_since[place] < state->blocks.count / BLOCKS_PER_ROW))
+        return;
+    output->walked[place] = true;
+    output->rows_since[place] = 0;
+    if (vs_state_free_space(state, device, &space) == 0)
+        set(row, COLUMNS - 1, (int64_t)space.largest_bytes, space.known);
 }
 
 static void print_csv_row(uint64_t time_ns, int device, const struct row *row)
@@ -119,6 +145,7 @@ static void on_row(void *self, const struct vs_state *state, const struct vs_dev
     struct output *output = self;
     struct row row;
     fill_row(device, bands, &row);
+    fill_largest(output, state, device, &row);
     uint64_t time_ns = state->now_ns - state->start_ns;
     if (!output->any)
         print_head(output);

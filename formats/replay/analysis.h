@@ -63,7 +63,9 @@ enum vs_oom_class {
     VS_OOM_MULTICAST,
     VS_OOM_OTHER_STREAM,
     VS_OOM_PINNED_SEGMENT,
-    VS_OOM_LIMIT
+    VS_OOM_LIMIT,
+    VS_OOM_WAITING_STREAMS,
+    VS_OOM_FOLLOW_UP
 };
 
 enum { VS_OOM_ATTEMPTS = 16, VS_OOMS_KEPT = 4096 };
@@ -87,8 +89,9 @@ struct vs_oom {
     bool handled;
     bool repaired; /* the framework's own retry succeeded */
     bool largest_known, cached_known, stream_known;
-    uint64_t stream; /* that the framework asked for */
-    uint64_t largest_free;
+    bool retry_known, retry_fits;   /* whether the same request would have been met right after */
+    uint64_t stream;                /* that the framework asked for */
+    uint64_t largest_free, waiting; /* valid with largest_known */
     int64_t cached;
     enum vs_oom_class class;
     char why[320];

@@ -5,6 +5,7 @@
  * that are found are opened by phases_found.c.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "analysis.h"
 #include "grow.h"

@@ -321,6 +321,7 @@ int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *even
 {
     count_event(state, &event->event);
     advance_time(state, event);
+    cache_order(state, event);
     apply(state, event);
     for (size_t i = 0; i < state->touched_count; i++) {
         device_settle(state, state->touched[i]);
@@ -367,6 +368,9 @@ void vs_state_destroy(struct vs_state *state)
     vs_sizes_release(&state->site_index);
     vs_sizes_release(&state->owner_by_module);
     vs_blocks_release(&state->blocks);
+    vs_waits_release(&state->waits);
+    vs_wait_events_release(&state->wait_events);
+    vs_sizes_release(&state->recorders);
     vs_allocations_release(&state->allocations);
     vs_allocations_release(&state->hosts);
     vs_allocations_release(&state->arrays);

@@ -116,6 +116,11 @@ struct vs_device_state {
     int64_t before_recording;         /* blocks it had before the first event, not freed since */
     int64_t unseen_reserved;          /* what it reports beyond the segments seen */
     int64_t pool_reserved, pool_used; /* of driver pools it works on */
+    int64_t waiting_bytes;            /* freed, and still waited for */
+    uint64_t deferred_waits;          /* events of blocks that are not known */
+    bool freed_in_capture;            /* since the last block outside of one: may wait */
+    int64_t unknown_pool_bytes;       /* segments of which the pool is not known */
+    int64_t private_reserved, private_allocated, private_waiting; /* of segments in private pools */
     int64_t reserved_peak;
     uint64_t reserved_peak_ns;
 
@@ -188,6 +193,8 @@ struct vs_bands {
     int64_t device, other_process, unexplained;
     int64_t implicit[VS_IMPLICITS], implicit_uncertainty;
     int64_t reserved, backed, unbacked, allocated, cached;
+    int64_t pending, private_pool; /* parts of cached, without a byte in common */
+    bool pending_known, private_pool_known;
     int64_t direct, managed;
     int64_t host_pinned, host_pinned_requested;
     int64_t cgroup_limit, host_rss; /* -1 unknown */
@@ -208,7 +215,39 @@ struct vs_block {
     uint64_t size;
     uint32_t site;
     int8_t device;
+    bool private_pool;
 };
+
+/* Which pool of a cache a segment belongs to. */
+enum vs_cache_pool {
+    VS_CACHE_POOL_UNSEEN, /* no block was cut from it yet */
+    VS_CACHE_POOL_UNKNOWN,
+    VS_CACHE_POOL_DEFAULT,
+    VS_CACHE_POOL_PRIVATE /* and above: + the number of the capture that first used it, from 0 */
+};
+
+/* A block that was freed while other streams may use it: not free before their events complete. */
+struct vs_wait {
+    uint64_t size;
+    uint32_t events; /* still to complete */
+    int8_t device;
+    bool private_pool;
+};
+/* An event recorded for such a block; `block` 0: which one is not known (yet). */
+struct vs_wait_event {
+    uint64_t block;
+    uint64_t previous; /* handle of the one its thread recorded before, 0 none */
+    int8_t device;
+    bool deferred; /* counted in deferred_waits */
+};
+/* A stream capture under way. */
+struct vs_capture {
+    uint64_t stream;
+    uint32_t thread;
+    uint32_t pool; /* enum vs_cache_pool */
+    bool has_segments;
+};
+enum { VS_CAPTURES_OPEN = 64 };
 
 enum vs_allocation_type {
     VS_ALLOCATION_DIRECT,
@@ -296,6 +335,8 @@ enum vs_segment_kind {
 };
 
 VS_MAP_DEFINE(vs_blocks, struct vs_block);
+VS_MAP_DEFINE(vs_waits, struct vs_wait);
+VS_MAP_DEFINE(vs_wait_events, struct vs_wait_event);
 VS_MAP_DEFINE(vs_allocations, struct vs_allocation);
 VS_MAP_DEFINE(vs_handles, struct vs_handle);
 VS_MAP_DEFINE(vs_pools, struct vs_pool);
@@ -396,9 +437,15 @@ struct vs_state {
     const struct vs_caching_layer *last_layer;
 
     struct vs_blocks blocks;
-    struct vs_allocations allocations; /* by device address */
-    struct vs_allocations hosts;       /* by host address */
-    struct vs_allocations arrays;      /* by handle */
+    struct vs_waits waits;             /* by address of the block */
+    struct vs_wait_events wait_events; /* by handle */
+    struct vs_sizes recorders;         /* by thread: the event it just recorded */
+    struct vs_capture captures[VS_CAPTURES_OPEN];
+    size_t capture_count, captures_missed; /* open ones; of them not kept */
+    uint32_t capture_number;               /* of all so far */
+    struct vs_allocations allocations;     /* by device address */
+    struct vs_allocations hosts;           /* by host address */
+    struct vs_allocations arrays;          /* by handle */
     struct vs_sizes
         graph_addresses; /* of allocation nodes: a free of one is a node's, or a launch's */
     struct vs_handles handles;

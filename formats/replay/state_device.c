@@ -316,7 +316,8 @@ static void direct_bands(const struct vs_device_state *device, struct vs_bands *
         add_band_owner(bands, device->framework_owner, device->segment_backed);
 }
 
-static void framework_bands(const struct vs_device_state *device, struct vs_bands *bands)
+static void framework_bands(const struct vs_state *state, const struct vs_device_state *device,
+                            struct vs_bands *bands)
 {
     if (!device->framework_seen)
         return;
@@ -325,6 +326,7 @@ static void framework_bands(const struct vs_device_state *device, struct vs_band
     bands->unbacked = bands->reserved - bands->backed;
     bands->allocated = device->layers[VS_LAYER_FRAMEWORK].live_bytes;
     bands->cached = bands->reserved - bands->allocated;
+    cache_bands(state, device, bands);
 }
 
 void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
@@ -337,7 +339,7 @@ void vs_state_bands(const struct vs_state *state, const struct vs_device_state *
                              .cgroup_limit = state->cgroup_limit,
                              .host_rss = state->host_rss};
     direct_bands(device, out);
-    framework_bands(device, out);
+    framework_bands(state, device, out);
     if (!device->measured)
         return;
     out->device = device->used_bytes;

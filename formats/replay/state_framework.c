@@ -79,8 +79,10 @@ static void check_place(struct vs_state *state, struct vs_device_state *device,
     if (is_inside(state, event->address, event->size))
         return;
     if (vs_ranges_find(&state->segments, event->address) == NULL && promote(state, device, event) &&
-        is_inside(state, event->address, event->size))
+        is_inside(state, event->address, event->size)) {
+        cache_pool_unknown(state, device, event->address, event->size);
         return;
+    }
     state->counts.blocks_outside++;
 }
 
@@ -154,12 +156,14 @@ void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *to
     if (block->site != 0) {
         state->counts.framework_alloc_on_live++;
         state_move(state, block->site, -(int64_t)block->size, -1);
+        device->private_allocated -= block->private_pool ? (int64_t)block->size : 0;
     }
     block->size = event->size;
     block->device = event->device;
     block->site = vs_state_site_of(state, event, event->device, VS_LAYER_FRAMEWORK, false);
     state_move(state, block->site, (int64_t)event->size, +1);
     check_place(state, device, event);
+    cache_block(state, device, sequenced, block);
     compare_totals(state, device, sequenced);
 }
 
@@ -196,6 +200,7 @@ void framework_free(struct vs_state *state, const struct vs_sequenced_event *tol
             state->counts.free_size_differs++;
         struct vs_block gone = *known;
         vs_blocks_remove(&state->blocks, event->address);
+        cache_block_freed(state, device, sequenced, &gone);
         state_move(state, gone.site, -(int64_t)gone.size, -1);
     }
     compare_totals(state, device, sequenced);

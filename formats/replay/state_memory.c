@@ -394,6 +394,7 @@ static void free_in(struct vs_state *state, struct vs_allocations *map, uint64_t
     if (undo != NULL) {
         undo->what = VS_UNDO_ALLOCATION;
         undo->allocation = *known;
+        cache_keep(state, key, undo);
     }
     if (known->type == VS_ALLOCATION_DIRECT || map == &state->hosts)
         check_freed(state, event, known->size, undo);
@@ -444,6 +445,7 @@ void memory_restore(struct vs_state *state, const struct vs_undo *undo)
         known->granted++;
     else if (known == NULL)
         remember_in(state, map, key, &undo->allocation);
+    cache_restore(state, key, undo);
 }
 
 /* ---- the end of a context ------------------------------------------------------------ */

@@ -241,6 +241,7 @@ static int finish(struct vs_summary *summary)
     bool ended_well =
         strcmp(summary->ended, "exit") == 0 && summary->exit_code_known && summary->exit_code == 0;
     int result = vs_ooms_finish(&summary->ooms, ended_well);
+    vs_fragmentations_finish(&summary->fragmentations, state);
     vs_slow_calls_finish(&summary->slow_calls);
     vs_phases_finish(&summary->phases, state);
     vs_timeline_finish(&summary->timeline, state);
@@ -339,6 +340,7 @@ void vs_summary_free(struct vs_summary *summary)
     vs_peaks_release(&summary->peaks);
     vs_sites_release(&summary->sites);
     vs_ooms_release(&summary->ooms);
+    vs_fragmentations_release(&summary->fragmentations);
     vs_failures_release(&summary->failures);
     vs_objects_release(&summary->objects);
     vs_slow_calls_release(&summary->slow_calls);

@@ -280,6 +280,72 @@ Test(ooms, a_hole_of_another_stream)
     cr_assert_eq(oom.class, VS_OOM_UNKNOWN, "which stream asked is not known: %s", oom.why);
 }
 
+/* Half of a segment waits for a side stream, or did until its event completed. */
+static struct vs_oom refused_while_waiting(uint64_t size, bool completed)
+{
+    struct vs_ooms ooms = {0};
+    struct lab lab = lab_open();
+    vs_ooms_start(&ooms, lab.state);
+    lab_sample(&lab, 8 * GIB);
+    lab_segment(&lab, 0x100000000, 8 * GIB);
+    lab_block(&lab, 0x100000000, 4 * GIB);
+    lab_block(&lab, 0x200000000, 3 * GIB);
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_EVENT_RECORD, .module = TORCH, .handle = 9});
+    lab_block_free(&lab, 0x200000000, 3 * GIB);
+    if (completed)
+        lab_put(&lab, (struct vs_event){.kind = VS_KIND_EVENT_QUERY, .module = TORCH, .handle = 9});
+    refuse(&lab, VS_KIND_ALLOC, TORCH, size, GIB);
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_FW_OOM,
+                                    .module = TORCH,
+                                    .size = size,
+                                    .extra = {lab.allocated, lab.reserved}});
+    cr_assert_eq(vs_ooms_finish(&ooms, false), 0);
+    cr_assert_eq(ooms.count, 1);
+    struct vs_oom oom = ooms.items[0];
+    vs_ooms_release(&ooms);
+    lab_close(&lab);
+    return oom;
+}
+
+Test(ooms, freed_blocks_that_wait_were_missing)
+{
+    struct vs_oom oom = refused_while_waiting(4 * GIB, false);
+    cr_assert_eq(oom.class, VS_OOM_WAITING_STREAMS, "%s", oom.why);
+    cr_assert_not_null(strstr(oom.why, "3.00 GiB of freed blocks"), "%s", oom.why);
+    cr_assert_eq(oom.waiting, 3 * GIB);
+    cr_assert(oom.retry_known && !oom.retry_fits);
+    oom = refused_while_waiting(5 * GIB, false);
+    cr_assert_neq(oom.class, VS_OOM_WAITING_STREAMS, "would not have fitted: %s", oom.why);
+    oom = refused_while_waiting(4 * GIB, true);
+    cr_assert_neq(oom.class, VS_OOM_WAITING_STREAMS, "nothing waits: %s", oom.why);
+    cr_assert(oom.retry_known && oom.retry_fits, "its block is free");
+}
+
+/* Only of a thread that had a request refused, and only a call that asks for nothing. */
+Test(ooms, an_error_handed_on)
+{
+    static const struct {
+        uint8_t kind;
+        bool same_thread, follows;
+    } cases[] = {{VS_KIND_EVENT_RECORD, true, true},
+                 {VS_KIND_EVENT_RECORD, false, false},
+                 {VS_KIND_GRAPH_LAUNCH, true, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct vs_ooms ooms = {0};
+        struct lab lab = lab_open();
+        vs_ooms_start(&ooms, lab.state);
+        refuse(&lab, VS_KIND_ALLOC, PROGRAM, 20 * GIB, GIB);
+        lab.thread += !cases[i].same_thread;
+        lab_put(&lab, (struct vs_event){.kind = cases[i].kind, .handle = 9, .result = 2});
+        cr_assert_eq(vs_ooms_finish(&ooms, false), 0);
+        cr_assert_eq(ooms.count, 2);
+        cr_assert_eq(ooms.items[1].class == VS_OOM_FOLLOW_UP, cases[i].follows, "%zu: %s", i,
+                     ooms.items[1].why);
+        vs_ooms_release(&ooms);
+        lab_close(&lab);
+    }
+}
+
 Test(ooms, few_live_bytes_keep_a_segment)
 {
     struct vs_event asked = {.size = 9 * GIB};
