@@ -215,7 +215,6 @@ bool report_write_markdown(FILE *out, const struct report *report)
         whole = print_part(head.out, report, report_print_program, NULL);
         fputc('\n', head.out);
         whole = whole && print_part(head.out, report, report_print_answer, NULL) &&
-                fputc('\n', head.out) != EOF &&
                 print_part(head.out, report, report_print_losses, "- ");
     }
     whole = text_close(&head) && whole && text_open(&page);

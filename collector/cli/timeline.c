@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "plot.h"
+#include "replay/curve_row.h"
 #include "trace_argument.h"
 
 static const char help[] =
@@ -23,85 +24,16 @@ static const char help[] =
     "\n"
     "Exit status: 0 done, 1 the trace could not be read, or not all of it.\n";
 
-enum { COLUMNS = 18 };
-
-static const char *const column_names[COLUMNS] = {
-    "allocated_bytes",        "reserved_bytes",           "device_bytes",      "live_bytes",
-    "backed_bytes",           "unbacked_bytes",           "cached_bytes",      "direct_bytes",
-    "implicit_bytes",         "other_process_bytes",      "unexplained_bytes", "managed_bytes",
-    "host_pinned_bytes",      "host_rss_bytes",           "pending_bytes",     "private_pool_bytes",
-    "free_in_segments_bytes", "largest_free_block_bytes",
-};
-
-/* The largest free block takes a walk over all blocks, which is made once in so many rows that
-   a row costs a look at this many blocks. */
-enum { BLOCKS_PER_ROW = 16, DEVICE_OFFSET = 128 };
-
-struct row {
-    int64_t value[COLUMNS];
-    bool known[COLUMNS];
-};
-
 struct output {
     bool json;
     bool any;
-    uint64_t rows_since[VS_DEVICE_SLOTS]; /* a device's last walk */
-    bool walked[VS_DEVICE_SLOTS];
+    struct vs_curve_walks walks;
 };
 
-static void set(struct row *row, size_t column, int64_t value, bool known)
-{
-    row->value[column] = value;
-    row->known[column] = known;
-}
-
-static void fill_row(const struct vs_device_state *device, const struct vs_bands *bands,
-                     struct row *row)
-{
-    int64_t implicit = 0;
-    for (int i = 0; i < VS_IMPLICITS; i++)
-        implicit += bands->implicit[i];
-    bool measured = bands->device_known;
-    size_t column = 0;
-    set(row, column++, bands->allocated, true);
-    set(row, column++, bands->reserved, true);
-    set(row, column++, bands->device, measured);
-    set(row, column++, device->layers[vs_device_top_layer(device)].live_bytes, true);
-    set(row, column++, bands->backed, true);
-    set(row, column++, bands->unbacked, true);
-    set(row, column++, bands->cached, true);
-    set(row, column++, bands->direct, true);
-    set(row, column++, implicit, measured);
-    set(row, column++, bands->other_process, measured);
-    set(row, column++, bands->unexplained, measured);
-    set(row, column++, bands->managed, true);
-    set(row, column++, bands->host_pinned, true);
-    set(row, column++, bands->host_rss, bands->host_rss >= 0);
-    set(row, column++, bands->pending, bands->pending_known);
-    set(row, column++, bands->private_pool, bands->private_pool_known);
-    set(row, column++, bands->cached - bands->pending, bands->pending_known);
-    set(row, column++, 0, false);
-}
-
-static void fill_largest(struct output *output, const struct vs_state *state,
-                         const struct vs_device_state *device, struct row *row)
-{
-    size_t place = (size_t)(device->device + DEVICE_OFFSET);
-    struct vs_free_space space;
-    output->rows_since[place]++;
-    if (!device->framework_seen ||
-        (output->walked[place] && output->rows_since[place] < state->blocks.count / BLOCKS_PER_ROW))
-        return;
-    output->walked[place] = true;
-    output->rows_since[place] = 0;
-    if (vs_state_free_space(state, device, &space) == 0)
-        set(row, COLUMNS - 1, (int64_t)space.largest_bytes, space.known);
-}
-
-static void print_csv_row(uint64_t time_ns, int device, const struct row *row)
+static void print_csv_row(uint64_t time_ns, int device, const struct vs_curve_row *row)
 {
     printf("%" PRIu64 ",%d", time_ns, device);
-    for (size_t i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; i < VS_CURVE_COLUMNS; i++) {
         if (row->known[i])
             printf(",%" PRId64, row->value[i]);
         else
@@ -111,14 +43,14 @@ static void print_csv_row(uint64_t time_ns, int device, const struct row *row)
 }
 
 static void print_json_row(struct output *output, uint64_t time_ns, int device,
-                           const struct row *row)
+                           const struct vs_curve_row *row)
 {
     printf("%s{\"time_ns\":%" PRIu64 ",\"device\":%d", output->any ? ",\n" : "\n", time_ns, device);
-    for (size_t i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; i < VS_CURVE_COLUMNS; i++) {
         if (row->known[i])
-            printf(",\"%s\":%" PRId64, column_names[i], row->value[i]);
+            printf(",\"%s\":%" PRId64, vs_curve_columns[i], row->value[i]);
         else
-            printf(",\"%s\":null", column_names[i]);
+            printf(",\"%s\":null", vs_curve_columns[i]);
     }
     putchar('}');
 }
@@ -126,8 +58,8 @@ static void print_json_row(struct output *output, uint64_t time_ns, int device,
 static void print_csv_header(void)
 {
     fputs("time_ns,device", stdout);
-    for (size_t i = 0; i < COLUMNS; i++)
-        printf(",%s", column_names[i]);
+    for (size_t i = 0; i < VS_CURVE_COLUMNS; i++)
+        printf(",%s", vs_curve_columns[i]);
     putchar('\n');
 }
 
@@ -143,9 +75,8 @@ static void on_row(void *self, const struct vs_state *state, const struct vs_dev
                    const struct vs_bands *bands)
 {
     struct output *output = self;
-    struct row row;
-    fill_row(device, bands, &row);
-    fill_largest(output, state, device, &row);
+    struct vs_curve_row row;
+    vs_curve_row(&output->walks, state, device, bands, &row);
     uint64_t time_ns = state->now_ns - state->start_ns;
     if (!output->any)
         print_head(output);

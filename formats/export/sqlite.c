@@ -11,6 +11,7 @@
 
 #include "formats.h"
 #include "profile.h"
+#include "replay/curve_row.h"
 #include "seen.h"
 #include "texts.h"
 
@@ -30,27 +31,22 @@ static const char schema[] =
     " owner TEXT, label TEXT, segment INTEGER, allocs INTEGER, frees INTEGER, failed INTEGER,"
     " bytes INTEGER, peak_bytes INTEGER, peak_count INTEGER, end_bytes INTEGER,"
     " end_count INTEGER);"
-    "CREATE TABLE sample(time_ns INTEGER, device INTEGER, allocated_bytes INTEGER,"
-    " reserved_bytes INTEGER, device_bytes INTEGER, live_bytes INTEGER, backed_bytes INTEGER,"
-    " unbacked_bytes INTEGER, cached_bytes INTEGER, direct_bytes INTEGER,"
-    " implicit_bytes INTEGER, other_process_bytes INTEGER, unexplained_bytes INTEGER,"
-    " managed_bytes INTEGER, host_pinned_bytes INTEGER, host_rss_bytes INTEGER);"
     "BEGIN;";
 
 enum { TRACE, EVENT, STACK, FRAME, SITE, SAMPLE, TABLES };
-static const char *const inserts[TABLES] = {
+static const char *const inserts[SAMPLE] = {
     [TRACE] = "INSERT INTO trace VALUES(?,?)",
     [EVENT] = "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [STACK] = "INSERT INTO stack VALUES(?,?)",
     [FRAME] = "INSERT INTO frame VALUES(?,?,?,?,?,?,?,?,?)",
     [SITE] = "INSERT INTO site VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [SAMPLE] = "INSERT INTO sample VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 };
 
 struct filling {
     struct vs_export *export;
     struct vs_profile profile;
     struct vs_timeline timeline;
+    struct vs_curve_walks walks;
     struct vs_texts *texts;
     struct vs_seen seen;
     sqlite3 *database;
@@ -153,25 +149,12 @@ static void on_sample(void *self, const struct vs_state *state,
     if (state->now_ns < export->from_ns || state->now_ns > export->to_ns ||
         (export->device >= 0 && device->device != export->device))
         return;
-    int64_t implicit = 0;
-    for (int i = 0; i < VS_IMPLICITS; i++)
-        implicit += bands->implicit[i];
+    struct vs_curve_row row;
+    vs_curve_row(&filling->walks, state, device, bands, &row);
     put_number(filling, SAMPLE, (int64_t)vs_export_since(export, state->now_ns));
     put_number(filling, SAMPLE, device->device);
-    put_number(filling, SAMPLE, bands->allocated);
-    put_number(filling, SAMPLE, bands->reserved);
-    put_known(filling, SAMPLE, bands->device, bands->device_known);
-    put_number(filling, SAMPLE, device->layers[vs_device_top_layer(device)].live_bytes);
-    put_number(filling, SAMPLE, bands->backed);
-    put_number(filling, SAMPLE, bands->unbacked);
-    put_number(filling, SAMPLE, bands->cached);
-    put_number(filling, SAMPLE, bands->direct);
-    put_known(filling, SAMPLE, implicit, bands->device_known);
-    put_known(filling, SAMPLE, bands->other_process, bands->device_known);
-    put_known(filling, SAMPLE, bands->unexplained, bands->device_known);
-    put_number(filling, SAMPLE, bands->managed);
-    put_number(filling, SAMPLE, bands->host_pinned);
-    put_known(filling, SAMPLE, bands->host_rss, bands->host_rss >= 0);
+    for (int i = 0; i < VS_CURVE_COLUMNS; i++)
+        put_known(filling, SAMPLE, row.value[i], row.known[i]);
     end_row(filling, SAMPLE);
 }
 
@@ -308,12 +291,34 @@ static int put_facts(struct filling *filling)
     return result != 0 ? result : put_json(filling, "process", filling->export->process);
 }
 
+/* The table of samples, whose columns are those of the curves. */
+static int open_samples(struct filling *filling)
+{
+    char create[1024], insert[128];
+    size_t created = (size_t)snprintf(create, sizeof(create),
+                                      "CREATE TABLE sample(time_ns INTEGER, device INTEGER");
+    size_t inserted = (size_t)snprintf(insert, sizeof(insert), "INSERT INTO sample VALUES(?,?");
+    for (int i = 0; i < VS_CURVE_COLUMNS; i++) {
+        created += (size_t)snprintf(create + created, sizeof(create) - created, ", %s INTEGER",
+                                    vs_curve_columns[i]);
+        inserted += (size_t)snprintf(insert + inserted, sizeof(insert) - inserted, ",?");
+    }
+    snprintf(create + created, sizeof(create) - created, ")");
+    snprintf(insert + inserted, sizeof(insert) - inserted, ")");
+    int status = sqlite3_exec(filling->database, create, NULL, NULL, NULL);
+    return status != SQLITE_OK
+               ? status
+               : sqlite3_prepare_v2(filling->database, insert, -1, &filling->insert[SAMPLE], NULL);
+}
+
 static int open_database(struct filling *filling)
 {
     int status = sqlite3_open(filling->export->file, &filling->database);
     if (status == SQLITE_OK)
         status = sqlite3_exec(filling->database, schema, NULL, NULL, NULL);
-    for (int i = 0; i < TABLES && status == SQLITE_OK; i++)
+    if (status == SQLITE_OK)
+        status = open_samples(filling);
+    for (int i = 0; i < SAMPLE && status == SQLITE_OK; i++)
         status = sqlite3_prepare_v2(filling->database, inserts[i], -1, &filling->insert[i], NULL);
     return status == SQLITE_OK ? 0 : errno_of(status);
 }
