@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "export_output.h"
+#include "output_file.h"
 #include "time_size.h"
 #include "trace_argument.h"
 
@@ -182,7 +182,7 @@ static void clear_progress(const struct progress *progress)
  * ----------------------------------------------------------------------------------- */
 
 static int run_format(const struct vs_export_format *format, struct vs_export *export,
-                      const struct export_output *output)
+                      const struct output_file *output)
 {
     struct vs_sink *sink = malloc(sizeof(*sink));
     if (sink == NULL)
@@ -198,7 +198,7 @@ static int run_format(const struct vs_export_format *format, struct vs_export *e
     return result;
 }
 
-static void tell_failure(const struct vs_export *export, const struct export_output *output,
+static void tell_failure(const struct vs_export *export, const struct output_file *output,
                          int result)
 {
     if (export->error->text[0] != 0)
@@ -211,7 +211,7 @@ static void tell_failure(const struct vs_export *export, const struct export_out
 }
 
 static int export_trace(const struct vs_export_format *format, struct vs_export *export,
-                        struct export_output *output)
+                        struct output_file *output)
 {
     struct progress progress = {.next_ms = now_ms() + PROGRESS_FIRST_MS};
     struct vs_error error = {{0}};
@@ -229,7 +229,7 @@ static int export_trace(const struct vs_export_format *format, struct vs_export 
         tell_failure(export, output, result);
         return CMD_FAILED;
     }
-    if (!export_output_finish(output))
+    if (!output_keep(output))
         return CMD_FAILED;
     return tell_damage(export->path, vs_reader_status(export->reader), export->read_error)
                ? CMD_FAILED
@@ -240,7 +240,7 @@ int cmd_export(int argc, char **argv)
 {
     struct texts texts = {0};
     struct vs_export export = {0};
-    struct export_output output;
+    struct output_file output;
     bool force = false;
     const struct option_rule rules[] = {
         {"-f", NULL, &texts.format},   {"-o", NULL, &texts.out},
@@ -262,10 +262,10 @@ int cmd_export(int argc, char **argv)
               stderr);
         return CMD_USAGE;
     }
-    if (!export_output_open(&output, texts.out, force, format->own_file))
+    if (!output_open(&output, texts.out, force, format->own_file))
         return CMD_FAILED;
     status = export_trace(format, &export, &output);
-    export_output_drop(&output);
+    output_discard(&output);
     vs_export_close(&export);
     return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that a command makes: it stands under its name only when it is whole, and
- * takes the place of another one only when that is wanted. One line on stderr says
- * what went wrong.
+ * A file that a command makes: written under a temporary name in the same folder,
+ * and given its own name when it is whole, so that nobody ever sees half of it.
+ * It is removed on failure and on an interrupt. "-" is stdout.
  */
 #ifndef VS_CLI_OUTPUT_FILE_H
 #define VS_CLI_OUTPUT_FILE_H
@@ -10,16 +10,20 @@
 #include <stdbool.h>
 
 struct output_file {
-    const char *path;
-    char *partial; /* its name until it is whole */
-    int fd;        /* for reading and writing */
+    const char *path; /* asked for */
+    char *temporary;  /* NULL: stdout itself */
+    bool to_stdout, force;
+    int fd; /* for reading too, but for stdout itself */
 };
 
-/* False with a line on stderr: something has that name (without `force`), or it cannot be made. */
-bool output_open(const char *path, bool force, struct output_file *output);
-/* Gives it its name. False with a line on stderr; nothing is left behind then. */
+/*
+ * Opens it; `own_file`: for a format that writes a file by itself, also when it goes
+ * to stdout in the end. False with a line on stderr.
+ */
+bool output_open(struct output_file *output, const char *path, bool force, bool own_file);
+/* Gives the file its name, or copies it to stdout. False with a line on stderr. */
 bool output_keep(struct output_file *output);
-/* Leaves nothing behind. */
+/* Removes what was written; nothing after a finish. */
 void output_discard(struct output_file *output);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "export/export.h"
 #include "output_file.h"
 #include "private_path.h"
 #include "redact_trace.h"
@@ -30,7 +31,8 @@ static const char help[] =
     "usage: vramscope pack [-o OUT.zip] [--yes] [--force] [--limit SIZE] TRACE|DIR\n"
     "\n"
     "Makes one .zip for an issue tracker: the redacted trace (see `vramscope redact`), and the\n"
-    "report of it as text, Markdown and JSON. Says what is inside, and asks before it writes\n"
+    "report of it as text, Markdown, JSON and an HTML page. Says what is inside, and asks before "
+    "it writes\n"
     "where there is somebody to ask. Of a folder the trace that ended in a failure is taken,\n"
     "else the one with the highest peak; the others are named in the report. Every command\n"
     "that reads a trace reads the .zip.\n"
@@ -38,10 +40,10 @@ static const char help[] =
     "  -o OUT.zip     the archive (" DEFAULT_OUT ")\n"
     "  --yes          does not ask\n"
     "  --force        writes over OUT.zip\n"
-    "  --limit SIZE   larger it must not be (10 MB); a trace that does not fit is left out,\n"
-    "                 the reports of all of it are in\n"
+    "  --limit SIZE   larger it must not be (10 MB): the HTML page is left out, then the\n"
+    "                 trace; the other reports of all of it are in\n"
     "\n"
-    "Exit status: 0 done, 1 could not, not all of the trace could be read, or the trace is left\n"
+    "Exit status: 0 done, 1 could not, not all of the trace could be read, or something is left\n"
     "out, 2 usage.\n";
 
 /* ---- what goes in besides the trace ----------------------------------------------------- */
@@ -50,6 +52,32 @@ static bool write_text(FILE *out, const struct report *report)
 {
     report_print(out, report);
     return true;
+}
+
+static int put_into(void *self, const void *data, size_t bytes)
+{
+    return fwrite(data, 1, bytes, self) == bytes ? 0 : -ENOMEM;
+}
+
+/* The page of a trace; `why` says what is wrong when there is none. */
+static bool write_page(FILE *out, const char *path, struct vs_error *why)
+{
+    struct vs_export export = {.path = path, .called = TRACE_NAME, .device = -1};
+    const struct vs_export_format *format = vs_export_format("html");
+    struct vs_sink *sink = malloc(sizeof(*sink));
+    int result = sink == NULL ? -ENOMEM : vs_export_open(&export, why);
+    if (result == 0) {
+        vs_sink_init(sink, put_into, out);
+        export.sink = sink;
+        result = format->run(&export);
+        if (result == 0)
+            result = vs_sink_flush(sink);
+    }
+    if (result != 0 && why->text[0] == 0)
+        snprintf(why->text, sizeof(why->text), "%s", strerror(-result));
+    vs_export_close(&export);
+    free(sink);
+    return result == 0;
 }
 
 static const struct pack_row {
@@ -61,7 +89,9 @@ static const struct pack_row {
     {"report.json", report_write_json},
 };
 
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+/* The trace first: a cut archive still has it. The page last. */
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), PAGE = 1 + ROWS, MEMBERS };
+static const char page_name[] = "report.html";
 
 struct packing {
     const char *out;
@@ -70,8 +100,9 @@ struct packing {
     const char *trace_path; /* the redacted copy */
     int trace_fd;
     uint64_t trace_bytes;
-    struct zip_member members[1 + ROWS]; /* the trace first: a cut archive still has it */
-    bool trace_left_out;
+    struct zip_member members[MEMBERS];
+    size_t first, end; /* of the members that go in */
+    struct vs_error no_page;
 };
 
 static int make_member(const struct pack_row *row, const struct report *report,
@@ -87,16 +118,43 @@ static int make_member(const struct pack_row *row, const struct report *report,
     return error;
 }
 
+/* An archive without the page is one too. */
+static int make_page(struct packing *packing)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL)
+        return -ENOMEM;
+    bool whole = write_page(out, packing->trace_path, &packing->no_page);
+    int error = fclose(out) != 0 ? -ENOMEM : 0;
+    if (whole && error == 0)
+        error = zip_deflate(page_name, text, bytes, &packing->members[PAGE]);
+    packing->end = whole ? MEMBERS : PAGE;
+    free(text);
+    return error;
+}
+
 /* ---- writing ------------------------------------------------------------------------------ */
 
-static void list_members(const struct packing *packing, const struct zip_member *members,
-                         size_t count)
+static uint64_t archive_bytes(const struct packing *packing)
 {
+    return zip_bytes(packing->members + packing->first, packing->end - packing->first);
+}
+
+static void list_members(const struct packing *packing)
+{
+    const struct zip_member *members = packing->members;
     printf("\n%s will hold, %s in all:\n", packing->out,
-           vs_format_size((int64_t)zip_bytes(members, count)).text);
-    for (size_t i = 0; i < count; i++)
+           vs_format_size((int64_t)archive_bytes(packing)).text);
+    for (size_t i = packing->first; i < packing->end; i++)
         printf("  %-14s %10s\n", members[i].name, vs_format_size((int64_t)members[i].bytes).text);
-    if (packing->trace_left_out)
+    if (packing->no_page.text[0] != 0)
+        printf("left out: %s: %s\n", page_name, packing->no_page.text);
+    else if (packing->end == PAGE)
+        printf("left out: %s, %s, because of --limit %" PRId64 "\n", page_name,
+               vs_format_size((int64_t)members[PAGE].bytes).text, packing->limit_bytes);
+    if (packing->first > 0)
         printf("left out: %s, %s, because of --limit %" PRId64 "; the reports are of all of it\n",
                TRACE_NAME, vs_format_size((int64_t)packing->trace_bytes).text,
                packing->limit_bytes);
@@ -113,51 +171,66 @@ static bool may_write(const struct packing *packing)
     return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int write_archive(const struct packing *packing, const struct zip_member *members,
-                         size_t count)
+static int write_archive(const struct packing *packing)
 {
     struct output_file output;
-    if (!output_open(packing->out, packing->force, &output))
+    if (!output_open(&output, packing->out, packing->force, true))
         return CMD_FAILED;
-    int error = zip_write(output.fd, members, count);
-    if (error != 0) {
-        fprintf(stderr, "vramscope: cannot write %s: %s\n", packing->out, strerror(-error));
-        output_discard(&output);
-        return CMD_FAILED;
-    }
-    return output_keep(&output) ? CMD_DONE : CMD_FAILED;
+    int error =
+        zip_write(output.fd, packing->members + packing->first, packing->end - packing->first);
+    if (error != 0)
+        fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
+    bool kept = error == 0 && output_keep(&output);
+    output_discard(&output);
+    return kept ? CMD_DONE : CMD_FAILED;
 }
 
-static int finish(struct packing *packing)
+/* Leaves out what the limit has no room for. False when the reports alone are too large. */
+static bool fit(struct packing *packing)
 {
-    const struct zip_member *members = packing->members;
-    size_t count = 1 + ROWS;
-    packing->trace_left_out = zip_bytes(members, count) > (uint64_t)packing->limit_bytes;
-    if (packing->trace_left_out) {
-        members++;
-        count--;
-    }
-    if (zip_bytes(members, count) > (uint64_t)packing->limit_bytes) {
-        fprintf(stderr, "vramscope: %s: the reports alone take %s, more than --limit\n",
-                packing->out, vs_format_size((int64_t)zip_bytes(members, count)).text);
-        return CMD_FAILED;
-    }
-    if (!report_print_inside(stdout, packing->trace_path, TRACE_NAME, false))
-        return CMD_FAILED;
-    list_members(packing, members, count);
-    if (!may_write(packing)) {
-        fputs("vramscope: nothing was written\n", stderr);
-        return CMD_FAILED;
-    }
-    int status = write_archive(packing, members, count);
-    if (status == CMD_DONE)
-        printf("%s is written; put it into the bug report\n", packing->out);
-    if (status == CMD_DONE && packing->trace_left_out)
+    uint64_t limit_bytes = (uint64_t)packing->limit_bytes;
+    if (archive_bytes(packing) > limit_bytes)
+        packing->end = PAGE;
+    if (archive_bytes(packing) > limit_bytes)
+        packing->first = 1;
+    if (archive_bytes(packing) <= limit_bytes)
+        return true;
+    fprintf(stderr, "vramscope: %s: the reports alone take %s, more than --limit\n", packing->out,
+            vs_format_size((int64_t)archive_bytes(packing)).text);
+    return false;
+}
+
+/* One line for what is not in the archive. */
+static void tell_left_out(const struct packing *packing)
+{
+    if (packing->first > 0)
         fprintf(stderr,
                 "vramscope: %s: the trace (%s) does not fit into --limit and is left out; the "
                 "reports are in\n",
                 packing->out, vs_format_size((int64_t)packing->trace_bytes).text);
-    return status == CMD_DONE && packing->trace_left_out ? CMD_FAILED : status;
+    else if (packing->no_page.text[0] != 0)
+        fprintf(stderr, "vramscope: %s: %s is left out: %s\n", packing->out, page_name,
+                packing->no_page.text);
+    else if (packing->end == PAGE)
+        fprintf(stderr, "vramscope: %s: %s does not fit into --limit and is left out\n",
+                packing->out, page_name);
+}
+
+static int finish(struct packing *packing)
+{
+    if (!fit(packing) || !report_print_inside(stdout, packing->trace_path, TRACE_NAME, false))
+        return CMD_FAILED;
+    list_members(packing);
+    if (!may_write(packing)) {
+        fputs("vramscope: nothing was written\n", stderr);
+        return CMD_FAILED;
+    }
+    int status = write_archive(packing);
+    if (status != CMD_DONE)
+        return status;
+    printf("%s is written; put it into the bug report\n", packing->out);
+    tell_left_out(packing);
+    return packing->first > 0 || packing->end == PAGE ? CMD_FAILED : CMD_DONE;
 }
 
 static int make_members(const struct report *report, void *self)
@@ -166,10 +239,12 @@ static int make_members(const struct report *report, void *self)
     int error = zip_store(TRACE_NAME, packing->trace_fd, packing->trace_bytes, packing->members);
     for (size_t i = 0; i < ROWS && error == 0; i++)
         error = make_member(&rows[i], report, &packing->members[1 + i]);
+    if (error == 0)
+        error = make_page(packing);
     if (error != 0)
         fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
     int status = error == 0 ? finish(packing) : CMD_FAILED;
-    zip_free(packing->members, 1 + ROWS);
+    zip_free(packing->members, MEMBERS);
     return status;
 }
 
@@ -272,6 +347,10 @@ int cmd_pack(int argc, char **argv)
         parse_arguments(argc, argv, help, options, sizeof(options) / sizeof(options[0]), &path);
     if (status >= 0)
         return status;
+    if (strcmp(packing.out, "-") == 0) {
+        fputs("vramscope pack: -o needs the name of a file\n", stderr);
+        return CMD_USAGE;
+    }
     if (limit != NULL && !size_of_text(limit, &packing.limit_bytes)) {
         fprintf(stderr, "vramscope pack: --limit takes a size such as 25M, not '%s'\n", limit);
         return CMD_USAGE;

@@ -56,12 +56,13 @@ bool redact_trace(const char *path, int fd, struct vs_redacted *redacted, bool *
     return true;
 }
 
-static void say_what(const char *path, const struct vs_redacted *redacted)
+static void say_what(FILE *out, const char *path, const struct vs_redacted *redacted)
 {
-    printf("%s: hidden: %" PRIu64 " paths, %" PRIu64 " hosts and users, %" PRIu64
-           " process titles, %" PRIu64 " thread names, %" PRIu64 " settings; %" PRIu64 " bytes\n",
-           path, redacted->paths, redacted->names, redacted->titles, redacted->threads,
-           redacted->settings, redacted->bytes);
+    fprintf(out,
+            "%s: hidden: %" PRIu64 " paths, %" PRIu64 " hosts and users, %" PRIu64
+            " process titles, %" PRIu64 " thread names, %" PRIu64 " settings; %" PRIu64 " bytes\n",
+            path, redacted->paths, redacted->names, redacted->titles, redacted->threads,
+            redacted->settings, redacted->bytes);
 }
 
 int cmd_redact(int argc, char **argv)
@@ -78,14 +79,12 @@ int cmd_redact(int argc, char **argv)
     }
     struct output_file output;
     struct vs_redacted redacted;
-    if (!output_open(out, force, &output))
+    if (!output_open(&output, out, force, true))
         return CMD_FAILED;
-    if (!redact_trace(path, output.fd, &redacted, &whole)) {
-        output_discard(&output);
+    bool kept = redact_trace(path, output.fd, &redacted, &whole) && output_keep(&output);
+    output_discard(&output);
+    if (!kept)
         return CMD_FAILED;
-    }
-    if (!output_keep(&output))
-        return CMD_FAILED;
-    say_what(out, &redacted);
+    say_what(output.to_stdout ? stderr : stdout, out, &redacted);
     return finish_output(whole ? CMD_DONE : CMD_FAILED);
 }

@@ -39,6 +39,7 @@ VS_MAP_DEFINE(vs_addresses, uint8_t);
 struct vs_export {
     /* Asked for; zero is the default but for `device`. */
     const char *path;
+    const char *called; /* what the output calls the trace; NULL: as its path ends */
     struct vs_window window;
     int device;         /* -1: all */
     uint64_t min_bytes; /* smaller allocations, blocks and places are left out */

@@ -240,7 +240,8 @@ static void put_trace(struct vs_html_data *data)
     char filter[256];
     vs_export_filter_text(export, filter, sizeof(filter));
     vs_sink_text(sink, "\"trace\":{");
-    vs_html_text_member(data, "file", base_name(export->path));
+    vs_html_text_member(data, "file",
+                        export->called != NULL ? export->called : base_name(export->path));
     vs_sink_text(sink, ",");
     vs_html_text_member(data, "exe",
                         base_name(json_string_value(json_object_get(summary->process, "exe"))));

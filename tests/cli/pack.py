@@ -18,7 +18,7 @@ import zipfile
 from damage import HERE, Checker
 from redact import SECRETS, Comparison, report, unpacked
 
-MEMBERS = ["trace.vscope", "report.md", "report.txt", "report.json"]
+MEMBERS = ["trace.vscope", "report.md", "report.txt", "report.json", "report.html"]
 RANKS, FAILED_RANK, HOST = 8, 5, "magrathea-17"
 
 
@@ -33,7 +33,7 @@ def check_trace(checker, folder, trace):
     done = checker.run("pack", ["pack", "-o", out, trace])
     found, bad = members(out)
     if done.returncode != 0 or list(found) != MEMBERS or bad is not None:
-        checker.fail("an archive of four members", [trace], done)
+        checker.fail("an archive of five members", [trace], done)
     (folder / "inside.vscope").write_bytes(found["trace.vscope"])
     texts = [unpacked(folder / "inside.vscope"), *found.values(), done.stdout.encode()]
     for secret in SECRETS:
@@ -56,7 +56,12 @@ def check_limit(checker, folder, trace):
     limit = (folder / "out.zip").stat().st_size - 1
     done = checker.run("too large", ["pack", "--limit", str(limit), "-o", out, trace])
     found, _ = members(out)
-    if done.returncode != 1 or list(found) != MEMBERS[1:] or out.stat().st_size > limit:
+    if done.returncode != 1 or list(found) != MEMBERS[:-1] or out.stat().st_size > limit:
+        checker.fail("the page is left out, and said", ["pack"], done)
+    limit = out.stat().st_size - 1
+    done = checker.run("too large", ["pack", "--force", "--limit", str(limit), "-o", out, trace])
+    found, _ = members(out)
+    if done.returncode != 1 or list(found) != MEMBERS[1:-1] or out.stat().st_size > limit:
         checker.fail("the trace is left out, and said", ["pack"], done)
     if found["report.json"] != whole["report.json"]:
         checker.fail("the reports are of all of it", ["pack"], done)
