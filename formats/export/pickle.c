@@ -3,6 +3,7 @@
 #include "pickle.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "texts.h"
 
@@ -30,6 +31,7 @@ void vs_pickle_begin(struct vs_pickle *pickle, struct vs_sink *sink)
 void vs_pickle_release(struct vs_pickle *pickle)
 {
     vs_pickle_memos_release(&pickle->texts);
+    vs_pickle_contents_release(&pickle->contents);
 }
 
 void vs_pickle_end(struct vs_pickle *pickle)
@@ -99,17 +101,38 @@ void vs_pickle_text(struct vs_pickle *pickle, const char *text)
     }
 }
 
+/* FNV-1a. */
+uint64_t vs_pickle_hash(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    for (; *text != 0; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
+    return hash;
+}
+
+/* Writes a text, or the number of an equal one. Returns its number + 1, 0 without memory. */
+static uint32_t put_content(struct vs_pickle *pickle, const char *text)
+{
+    struct vs_pickle_content *known =
+        vs_pickle_contents_put(&pickle->contents, vs_pickle_hash(text));
+    if (known == NULL)
+        return 0;
+    if (known->memo != 0 && strcmp(known->text, text) == 0) {
+        vs_pickle_again(pickle, known->memo - 1);
+        return known->memo;
+    }
+    vs_pickle_text(pickle, text);
+    *known = (struct vs_pickle_content){text, vs_pickle_keep(pickle) + 1};
+    return known->memo;
+}
+
 void vs_pickle_name(struct vs_pickle *pickle, const char *text)
 {
     uint32_t *memo = vs_pickle_memos_put(&pickle->texts, (uint64_t)(uintptr_t)text);
-    if (memo == NULL) {
-        vs_sink_fail(pickle->sink, -ENOMEM);
-    } else if (*memo != 0) {
+    if (memo != NULL && *memo != 0)
         vs_pickle_again(pickle, *memo - 1);
-    } else {
-        vs_pickle_text(pickle, text);
-        *memo = vs_pickle_keep(pickle) + 1;
-    }
+    else if (memo == NULL || (*memo = put_content(pickle, text)) == 0)
+        vs_sink_fail(pickle->sink, -ENOMEM);
 }
 
 /* ---- what was written before ------------------------------------------------------------------

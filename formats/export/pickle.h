@@ -14,10 +14,17 @@
 
 VS_MAP_DEFINE(vs_pickle_memos, uint32_t);
 
+struct vs_pickle_content {
+    const char *text;
+    uint32_t memo; /* number + 1 */
+};
+VS_MAP_DEFINE(vs_pickle_contents, struct vs_pickle_content);
+
 struct vs_pickle {
     struct vs_sink *sink;
-    uint32_t kept;                /* objects numbered so far */
-    struct vs_pickle_memos texts; /* by where they are in memory: number + 1 */
+    uint32_t kept;                      /* objects numbered so far */
+    struct vs_pickle_memos texts;       /* by where they are in memory: number + 1 */
+    struct vs_pickle_contents contents; /* by their hash */
 };
 
 void vs_pickle_begin(struct vs_pickle *pickle, struct vs_sink *sink);
@@ -30,8 +37,9 @@ void vs_pickle_number(struct vs_pickle *pickle, uint64_t value);
 void vs_pickle_bool(struct vs_pickle *pickle, bool value);
 /* Bytes that are no UTF-8 become U+FFFD. */
 void vs_pickle_text(struct vs_pickle *pickle, const char *text);
-/* A text that stays where it is and as it is: written once, then by its number. */
+/* A text that stays where it is and as it is: written once, then, and its equals, by its number. */
 void vs_pickle_name(struct vs_pickle *pickle, const char *text);
+uint64_t vs_pickle_hash(const char *text);
 /* (first, second) */
 void vs_pickle_pair(struct vs_pickle *pickle, uint64_t first, uint64_t second);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "profile.h"
 #include "pytorch.h"
@@ -32,8 +33,8 @@ static void put_frame(struct vs_pickle *pickle, const struct vs_frame *frame)
 
 static uint64_t hash_of(const struct vs_written_frame *frame)
 {
-    uint64_t parts[] = {(uint64_t)(uintptr_t)frame->function, (uint64_t)(uintptr_t)frame->file,
-                        frame->address, frame->line},
+    uint64_t parts[] = {frame->function == NULL ? 0 : vs_pickle_hash(frame->function),
+                        vs_pickle_hash(frame->file), frame->address, frame->line},
              hash = 0;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         hash = (hash ^ parts[i]) * 0x9e3779b97f4a7c15ULL;
@@ -44,7 +45,10 @@ static uint64_t hash_of(const struct vs_written_frame *frame)
 
 static bool is_same(const struct vs_written_frame *a, const struct vs_written_frame *b)
 {
-    return a->function == b->function && a->file == b->file && a->address == b->address &&
+    bool same_function = a->function == NULL || b->function == NULL
+                             ? a->function == b->function
+                             : strcmp(a->function, b->function) == 0;
+    return same_function && strcmp(a->file, b->file) == 0 && a->address == b->address &&
            a->line == b->line;
 }
 
