@@ -90,6 +90,12 @@ static uint64_t stream_at(struct entries *entries, uint64_t address)
     return range != NULL && range->stream_known ? range->stream : 0;
 }
 
+static void leave_out(struct entries *entries)
+{
+    if (!entries->counting)
+        entries->snapshot->left_out++;
+}
+
 static void put_pending(struct entries *entries)
 {
     struct entry entry = entries->pending;
@@ -311,8 +317,8 @@ static void put_block(struct entries *entries, const char *action, const struct 
     struct entry entry = block_entry(entries, action, event, address, size);
     if (vs_ranges_find(&entries->state->segments, address) != NULL)
         put_other(entries, &entry);
-    else if (!entries->counting)
-        entries->snapshot->left_out++;
+    else
+        leave_out(entries);
 }
 
 /* Blocks that waited for other streams and wait no more. */
@@ -361,12 +367,6 @@ static int free_block(struct entries *entries, const struct vs_event *event,
     return 0;
 }
 
-/* Its size and device are the event's: what the fold knew of it is lost. */
-static struct vs_block unknown_block(const struct vs_event *event)
-{
-    return (struct vs_block){.size = event->size, .device = event->device};
-}
-
 static void put_oom(struct entries *entries, const struct vs_event *event)
 {
     const struct vs_device_state *device = vs_state_device(entries->state, entries->device);
@@ -380,8 +380,8 @@ static void put_oom(struct entries *entries, const struct vs_event *event)
         entry.device_free = device->last_free_bytes;
     if (entry.device_free != VS_FREE_UNKNOWN)
         put_other(entries, &entry);
-    else if (!entries->counting)
-        entries->snapshot->left_out++;
+    else
+        leave_out(entries);
 }
 
 static bool is_oom(const struct entries *entries, const struct vs_event *event)
@@ -429,8 +429,8 @@ static int fold(void *self, const struct vs_sequenced_event *sequenced)
         const struct vs_block *block = vs_blocks_get(&entries->state->blocks, event->address);
         if (block != NULL)
             before = *block;
-        else if (event->kind == VS_KIND_FW_FREE)
-            before = unknown_block(event);
+        else if (event->kind == VS_KIND_FW_FREE && event->device == entries->device)
+            leave_out(entries); /* where it came from was lost, or was before the recording */
     }
     entries->stream_before = event->address == 0 ? 0 : stream_at(entries, event->address);
     int result = vs_state_event(entries->state, sequenced);
