@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pytorch, of a real PyTorch program on the simulated device, against PyTorch's own
 snapshot of the same run, and in the hands of torch.cuda._memory_viz:
-test_pytorch_torch.py --bin DIR --simgpu SCRIPT. Exit status: 77 no PyTorch here."""
+test_pytorch_torch.py --bin DIR --simgpu SCRIPT [--expandable]. Exit status: 77 no PyTorch here."""
 
 import argparse
 import contextlib
@@ -35,8 +35,11 @@ def record(arguments, python, folder):
     trace, snapshot = folder / "trace.vscope", folder / "snapshot.pickle"
     command = [arguments.bin / "vramscope", "run", "-o", trace, "--", arguments.simgpu, "--memory",
                "16G", "--", python, PROGRAM, snapshot]
-    subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS="1", VRAMSCOPE_LOG="warn"),
-                   timeout=100, check=True)
+    environment = dict(os.environ, OMP_NUM_THREADS="1", VRAMSCOPE_LOG="warn")
+    if arguments.expandable:
+        environment["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+        environment["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
+    subprocess.run(command, env=environment, timeout=100, check=True)
     with open(snapshot, "rb") as file:
         return trace, pickle.load(file)
 
@@ -60,7 +63,7 @@ def order(snapshot):
             if e["action"] != "snapshot"]
 
 
-def compare_with_pytorch(ours, theirs):
+def compare_with_pytorch(ours, theirs, expandable):
     assert layout(ours) == layout(theirs), (layout(ours), layout(theirs))
     got, wanted = order(ours), order(theirs)
     for index, (mine, other) in enumerate(zip(got, wanted)):
@@ -71,7 +74,8 @@ def compare_with_pytorch(ours, theirs):
         assert mine["size"] == other["size"] if exact else mine["size"] >= other["size"]
     states = {b["state"] for s in theirs["segments"] for b in s["blocks"]}
     assert states >= {"active_allocated", "inactive"}
-    assert {action for action, _, _ in got} >= {"segment_alloc", "segment_free", "oom"}
+    names = {"segment_map", "segment_unmap"} if expandable else {"segment_alloc", "segment_free"}
+    assert {action for action, _, _ in got} >= names | {"alloc", "oom"}
 
 
 def consume(viz, end, peak):
@@ -96,6 +100,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, type=pathlib.Path)
     parser.add_argument("--simgpu", required=True)
+    parser.add_argument("--expandable", action="store_true")
     arguments = parser.parse_args()
     python = os.environ.get("VRAMSCOPE_TORCH_PYTHON", "")
     if not python:
@@ -104,7 +109,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="vramscope-export-") as name:
         trace, theirs = record(arguments, python, pathlib.Path(name))
         end, peak = export(arguments, trace, "--at", "end"), export(arguments, trace)
-    compare_with_pytorch(end, theirs)
+    compare_with_pytorch(end, theirs, arguments.expandable)
     consume(consumer(python), end, peak)
     print(f"{len(end['segments'])} segments, {len(order(end))} events equal to PyTorch's")
     return 0
