@@ -10,6 +10,7 @@ int vs_export_folded(struct vs_export *export);
 int vs_export_html(struct vs_export *export);
 int vs_export_json(struct vs_export *export);
 int vs_export_pprof(struct vs_export *export);
+int vs_export_pytorch(struct vs_export *export);
 int vs_export_sqlite(struct vs_export *export);
 
 #endif

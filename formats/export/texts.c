@@ -26,9 +26,9 @@ char *vs_quote_csv(char *out, const char *text)
     return out;
 }
 
-/* Bytes of the UTF-8 sequence at `text`, 0 when it is none. */
-static size_t sequence_bytes(const unsigned char *text)
+size_t vs_utf8_sequence(const char *at)
 {
+    const unsigned char *text = (const unsigned char *)at;
     static const struct {
         unsigned char least, most, second_least, second_most;
         size_t bytes;
@@ -68,7 +68,7 @@ char *vs_quote_json(char *out, const char *text)
 {
     *out++ = '"';
     while (*text != 0) {
-        size_t bytes = sequence_bytes((const unsigned char *)text);
+        size_t bytes = vs_utf8_sequence(text);
         if (bytes == 0)
             out = vs_put_bytes(out, "\xef\xbf\xbd", 3);
         else if (bytes == 1 && (*text < ' ' || *text == '"' || *text == '\\'))

@@ -9,6 +9,9 @@
 #include "arena.h"
 #include "export.h"
 
+/* Bytes of the UTF-8 sequence at `at`, 0 when it is none. */
+size_t vs_utf8_sequence(const char *at);
+
 /* A quoted text; `data` NULL when there is no memory. */
 struct vs_quoted {
     const char *data;
