@@ -17,7 +17,8 @@ enum {
     LONGEST_ROUND = 256,
     SHORT_ROUND = 8,
     CHURN_ALLOCS = 3,
-    ALONE_STEPS = 1000 /* of a site whose memory never comes back, to be taken for steps */
+    STEPS_OF_A_GRAPH = 4, /* at most, for a graph's capture to be the step */
+    ALONE_STEPS = 1000    /* of a site whose memory never comes back, to be taken for steps */
 };
 
 /* ---- the list of occurrences ------------------------------------------------------------- */
@@ -560,16 +561,19 @@ static int find_in(struct vs_growth *growth, enum part part, struct vs_steps *ou
     return result;
 }
 
-/*
- * Graphs that are captured one after the other look like steps. They are set-up where
- * these end with the last graph and something else comes back behind it.
- */
+/* Steps that ended with the last graph, and about every one made some: it captured them. */
+static bool are_captures(const struct vs_growth *growth, const struct vs_steps *steps)
+{
+    return is_before(steps->beats, growth->graph_tick) &&
+           steps_of(steps->beats) <= STEPS_OF_A_GRAPH * (uint64_t)growth->graphs;
+}
+
+/* Capturing is set-up where something else comes back behind the last graph. */
 static int find_unmarked(struct vs_growth *growth, struct vs_steps *out)
 {
     int result = find_in(growth, ALL_OF_IT, out);
-    uint32_t graphs_end = part_begins(growth, BEHIND_THE_GRAPHS);
-    if (result != 0 || graphs_end == growth->from_tick ||
-        (out->beats != NULL && !is_before(out->beats, graphs_end)))
+    if (result != 0 || growth->graph_tick <= growth->from_tick ||
+        (out->beats != NULL && !are_captures(growth, out)))
         return result;
     return find_in(growth, BEHIND_THE_GRAPHS, out);
 }

@@ -540,4 +540,14 @@ static void graphs(struct program *program)
     }
 }
 
+/* It trains, and what it has trained is captured and launched: that is not the program. */
+static void trained_and_launched(struct program *program)
+{
+    train(program, 100);
+    infer_lines(program, 101, 109);
+    object(program, VS_KIND_GRAPH_INSTANTIATE, 111, 1);
+    for (int launch = 0; launch < 20; launch++)
+        infer_lines(program, 112, 113);
+}
+
 #endif

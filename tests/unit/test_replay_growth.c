@@ -35,6 +35,7 @@ static const struct case_of cases[] = {
     {"large evaluation", with_large_evaluation, 96},
     {"generation", generation, 40},
     {"graphs", graphs, 40},
+    {"trained and launched", trained_and_launched, 100},
 };
 
 Test(growth, healthy_programs_do_not_grow)
