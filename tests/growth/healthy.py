@@ -13,10 +13,11 @@ import tempfile
 import check
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs" / "healthy.py"
-PROGRAMS = ["vision", "language", "language_shapes", "accumulation", "checkpointing",
-            "mixed_precision", "averaged_weights", "adversarial", "recurrent", "sleep_and_wake",
-            "modules", "communicators", "side_stream", "replay_buffer", "cache_by_length",
-            "running_metrics", "saved_to_host", "last_activation"]
+PROGRAMS = ["vision", "language", "language_shapes", "evaluation", "accumulation",
+            "checkpointing", "mixed_precision", "averaged_weights", "adversarial", "recurrent",
+            "generation", "sleep_and_wake", "graphs", "modules", "communicators", "side_stream",
+            "replay_buffer", "cache_by_length", "running_metrics", "saved_to_host",
+            "last_activation"]
 OBJECTS = {"modules": "module", "communicators": "stream"}
 
 

@@ -114,6 +114,17 @@ def vision():
         leak()  # LEAK vision
 
 
+def evaluation():
+    model = stack_of_blocks()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for step in range(STEPS):
+        update(optimizer, loss_of(model))
+        leak()  # LEAK evaluation
+        if step % 8 == 7:
+            with torch.no_grad():
+                print(sum(float(loss_of(model, 16)) for _ in range(5)), file=sys.stderr)
+
+
 def accumulation():
     model = stack_of_blocks()
     optimizer = torch.optim.AdamW(model.parameters())
@@ -188,6 +199,19 @@ def recurrent():
         leak()  # LEAK recurrent
 
 
+def generation():
+    """A cache of keys grows by a token at a time and is dropped after each answer."""
+    model = stack_of_blocks().eval()
+    with torch.no_grad():
+        for _ in range(STEPS):
+            cache = batch(1)[0]
+            for _ in range(12):
+                new = model[0](cache[-1:])
+                cache = torch.cat([cache, new])
+            print(float(model(cache).sum()), file=sys.stderr)
+            leak()  # LEAK generation
+
+
 def sleep_and_wake():
     model = stack_of_blocks().eval()
     with torch.no_grad():
@@ -198,6 +222,27 @@ def sleep_and_wake():
                 model.cpu()
                 torch.cuda.empty_cache()
                 model.cuda()
+
+
+def graphs():
+    """Fifty graphs of one pool, captured once and replayed in turn."""
+    model = stack_of_blocks().eval()
+    captured, pool = [], None
+    with torch.no_grad():
+        model(batch()[0])
+        for size in range(1, 51):
+            static = torch.randn(size, WIDTH, device="cuda")
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool):
+                out = model(static)
+            pool = graph.pool()
+            captured.append((graph, static, out))
+        for step in range(STEPS):
+            graph, static, out = captured[step % len(captured)]
+            static.copy_(torch.randn_like(static))
+            graph.replay()
+            print(float(out.sum()), file=sys.stderr)
+            leak()  # LEAK graphs
 
 
 def load_module():
@@ -324,8 +369,8 @@ def last_activation():
 
 
 PROGRAMS = {program.__name__: program for program in (
-    vision, language, language_shapes, accumulation, checkpointing, mixed_precision,
-    averaged_weights, adversarial, recurrent, sleep_and_wake, modules,
+    vision, language, language_shapes, evaluation, accumulation, checkpointing, mixed_precision,
+    averaged_weights, adversarial, recurrent, generation, sleep_and_wake, graphs, modules,
     communicators, side_stream, replay_buffer, cache_by_length, running_metrics, saved_to_host,
     last_activation)}
 
