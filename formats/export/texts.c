@@ -26,9 +26,9 @@ char *vs_quote_csv(char *out, const char *text)
     return out;
 }
 
-size_t vs_utf8_sequence(const char *at)
+size_t vs_utf8_sequence(const char *string)
 {
-    const unsigned char *text = (const unsigned char *)at;
+    const unsigned char *text = (const unsigned char *)string;
     static const struct {
         unsigned char least, most, second_least, second_most;
         size_t bytes;
