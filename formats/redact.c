@@ -12,6 +12,7 @@
 #include "trace_chunk.h"
 #include "trace_recovery.h"
 #include "trace_source.h"
+#include "trace_space.h"
 #include "trace_stacks.h"
 #include "trace_why.h"
 
@@ -123,21 +124,6 @@ struct copy {
     struct vs_redacted *redacted;
 };
 
-static int write_at(int fd, const uint8_t *data, size_t bytes, uint64_t offset)
-{
-    while (bytes > 0) {
-        ssize_t done = pwrite(fd, data, bytes, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? -errno : -EIO;
-        data += done;
-        bytes -= (size_t)done;
-        offset += (uint64_t)done;
-    }
-    return 0;
-}
-
 static int write_chunk(struct copy *copy, const struct vs_chunk_header *header,
                        const uint8_t *stored)
 {
@@ -146,11 +132,11 @@ static int write_chunk(struct copy *copy, const struct vs_chunk_header *header,
     uint64_t body = copy->offset + sizeof encoded, end = body + header->stored_bytes;
     uint64_t next = copy->offset + vs_chunk_span(header);
     vs_chunk_header_encode(header, encoded);
-    int error = write_at(copy->fd, encoded, sizeof encoded, copy->offset);
+    int error = vs_space_write(copy->fd, encoded, sizeof encoded, copy->offset);
     if (error == 0)
-        error = write_at(copy->fd, stored, header->stored_bytes, body);
+        error = vs_space_write(copy->fd, stored, header->stored_bytes, body);
     if (error == 0)
-        error = write_at(copy->fd, zeros, (size_t)(next - end), end);
+        error = vs_space_write(copy->fd, zeros, (size_t)(next - end), end);
     copy->offset = next;
     copy->last_number = header->number;
     return error;
@@ -223,7 +209,7 @@ static int write_superblock(struct copy *copy)
     uint64_t start = VS_FILE_HEADER_BYTES + VS_SUPERBLOCK_BYTES;
     struct vs_superblock block = {start, copy->offset - start, 1};
     vs_superblock_encode(&block, copy->file_tag, encoded);
-    return write_at(copy->fd, encoded, sizeof encoded, VS_FILE_HEADER_BYTES);
+    return vs_space_write(copy->fd, encoded, sizeof encoded, VS_FILE_HEADER_BYTES);
 }
 
 static int write_file_header(struct copy *copy, bool circular)
@@ -235,7 +221,7 @@ static int write_file_header(struct copy *copy, bool circular)
     vs_put_u32(header.file_id, copy->file_tag); /* by which a file knows its chunks */
     vs_file_header_encode(&header, encoded);
     copy->offset = VS_FILE_HEADER_BYTES + (circular ? VS_SUPERBLOCK_BYTES : 0);
-    return write_at(copy->fd, encoded, sizeof encoded, 0);
+    return vs_space_write(copy->fd, encoded, sizeof encoded, 0);
 }
 
 static int copy_all(struct copy *copy, struct original *original)

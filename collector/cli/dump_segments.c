@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "replay/reader_facts.h"
 #include "replay/segments.h"
 
 enum { DEVICE_OFFSET = 128 };
@@ -221,21 +222,10 @@ static void on_peak(void *self, const struct vs_state *state, const struct vs_de
         moments->peaks[device->device + DEVICE_OFFSET] = state->last_sequence;
 }
 
-static const char *reader_string(const void *self, uint32_t id)
-{
-    return vs_reader_string(self, id);
-}
-
-static const char *reader_module_path(const void *self, uint32_t id)
-{
-    const struct vs_module_def *module = id == 0 ? NULL : vs_reader_module(self, id);
-    return module == NULL ? NULL : module->path;
-}
-
 /* Folds all events from the beginning; `find_peak`: only to learn where it is. */
 static int fold(struct moments *moments, bool find_peak)
 {
-    struct vs_names names = {moments->reader, reader_string, reader_module_path};
+    struct vs_names names = vs_reader_names(moments->reader);
     struct vs_subscriber watch = {.self = moments, .peak = on_peak};
     struct vs_sequenced_event event;
     int got = 0, result = vs_state_create(&names, &moments->state);

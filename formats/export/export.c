@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "replay/reader_facts.h"
+
 enum { PROGRESS_EVENTS = 1 << 16 };
 
 const struct vs_export_format *vs_export_format(const char *name)
@@ -18,33 +20,6 @@ const struct vs_export_format *vs_export_format(const char *name)
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
-
-static const char *reader_string(const void *self, uint32_t id)
-{
-    return vs_reader_string(self, id);
-}
-
-static const char *reader_module_path(const void *self, uint32_t id)
-{
-    const struct vs_module_def *module = id == 0 ? NULL : vs_reader_module(self, id);
-    return module == NULL ? NULL : module->path;
-}
-
-static json_t *meta_object(const struct vs_reader *reader, const char *name)
-{
-    const char *text = vs_reader_meta(reader, name);
-    json_t *object = text == NULL ? NULL : json_loads(text, 0, NULL);
-    if (json_is_object(object))
-        return object;
-    json_decref(object);
-    return json_object();
-}
-
-static uint64_t meta_count(const json_t *object, const char *field)
-{
-    json_int_t value = json_integer_value(json_object_get(object, field));
-    return value > 0 ? (uint64_t)value : 0;
-}
 
 struct span {
     uint64_t first_ns, last_ns;
@@ -77,13 +52,13 @@ static int resolve_times(struct vs_export *export)
     bool from_end = (window->has_from && window->from_ns < 0) ||
                     (window->has_to && window->to_ns < 0) || export->at_ns < 0;
     struct span span = {.first_only = !from_end};
-    export->start_ns = meta_count(json_object_get(export->clock, "start"), "monotonic_ns");
+    export->start_ns = vs_fact_count(json_object_get(export->clock, "start"), "monotonic_ns");
     int result = 0;
     if (from_end || export->start_ns == 0)
         result = vs_export_each(export, note_time, &span);
     if (export->start_ns == 0)
         export->start_ns = span.first_ns;
-    uint64_t last = meta_count(export->end, "at_ns");
+    uint64_t last = vs_fact_count(export->end, "at_ns");
     if (span.last_ns > last)
         last = span.last_ns;
     export->from_ns = window->has_from ? resolve(export, window->from_ns, last) : 0;
@@ -97,11 +72,11 @@ int vs_export_open(struct vs_export *export, struct vs_error *error)
     int result = vs_reader_open(export->path, &export->reader, error);
     if (result != 0)
         return result;
-    export->names = (struct vs_names){export->reader, reader_string, reader_module_path};
-    export->process = meta_object(export->reader, "process");
-    export->clock = meta_object(export->reader, "clock");
-    export->hooks = meta_object(export->reader, "hooks");
-    export->end = meta_object(export->reader, "end");
+    export->names = vs_reader_names(export->reader);
+    export->process = vs_reader_fact(export->reader, "process");
+    export->clock = vs_reader_fact(export->reader, "clock");
+    export->hooks = vs_reader_fact(export->reader, "hooks");
+    export->end = vs_reader_fact(export->reader, "end");
     export->error = error;
     result = resolve_times(export);
     if (result == -ERANGE)
@@ -297,7 +272,7 @@ int vs_export_state(const struct vs_export *export, struct vs_state **out)
         if ((*out)->devices[i] != NULL)
             (*out)->devices[i]->others_known = others_known;
     (*out)->start_ns = export->start_ns;
-    (*out)->own_pid = meta_count(export->process, "host_pid");
+    (*out)->own_pid = vs_fact_count(export->process, "host_pid");
     return 0;
 }
 

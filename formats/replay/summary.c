@@ -7,32 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *reader_string(const void *self, uint32_t id)
-{
-    return vs_reader_string(self, id);
-}
-
-static const char *reader_module_path(const void *self, uint32_t id)
-{
-    const struct vs_module_def *module = id == 0 ? NULL : vs_reader_module(self, id);
-    return module == NULL ? NULL : module->path;
-}
-
-static json_t *meta_object(const struct vs_reader *reader, const char *name)
-{
-    const char *text = vs_reader_meta(reader, name);
-    json_t *object = text == NULL ? NULL : json_loads(text, 0, NULL);
-    if (json_is_object(object))
-        return object;
-    json_decref(object);
-    return json_object();
-}
-
-static uint64_t meta_count(const json_t *object, const char *field)
-{
-    json_int_t value = json_integer_value(json_object_get(object, field));
-    return value > 0 ? (uint64_t)value : 0;
-}
+#include "reader_facts.h"
 
 static int first_error(const int *results, size_t count)
 {
@@ -87,8 +62,9 @@ static int prepare_devices(struct vs_summary *summary)
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
         if (summary->state->devices[i] != NULL)
             summary->state->devices[i]->others_known = others_known;
-    summary->state->start_ns = meta_count(json_object_get(summary->clock, "start"), "monotonic_ns");
-    summary->state->own_pid = meta_count(summary->process, "host_pid");
+    summary->state->start_ns =
+        vs_fact_count(json_object_get(summary->clock, "start"), "monotonic_ns");
+    summary->state->own_pid = vs_fact_count(summary->process, "host_pid");
     return result;
 }
 
@@ -142,7 +118,7 @@ static uint64_t resolve(int64_t bound_ns, uint64_t duration_ns)
 static int resolve_window(struct vs_summary *summary, const struct vs_window *window)
 {
     summary->start_ns = summary->state->start_ns;
-    summary->last_ns = meta_count(summary->end, "at_ns");
+    summary->last_ns = vs_fact_count(summary->end, "at_ns");
     each_event(summary, note_time);
     vs_reader_rewind(summary->reader);
     summary->read_error = 0;
@@ -219,7 +195,7 @@ static bool is_whole(const struct vs_summary *summary)
 static void take_times(struct vs_summary *summary)
 {
     const struct vs_state *state = summary->state;
-    uint64_t end = meta_count(summary->end, "at_ns");
+    uint64_t end = vs_fact_count(summary->end, "at_ns");
     if (end < state->last_time_ns)
         end = state->last_time_ns;
     if (end < summary->last_ns)
@@ -276,11 +252,11 @@ static int load(struct vs_summary *summary, const struct request *request, struc
     int result = vs_reader_open(path, &summary->reader, error);
     if (result != 0)
         return result;
-    struct vs_names names = {summary->reader, reader_string, reader_module_path};
-    summary->process = meta_object(summary->reader, "process");
-    summary->clock = meta_object(summary->reader, "clock");
-    summary->hooks = meta_object(summary->reader, "hooks");
-    summary->end = meta_object(summary->reader, "end");
+    struct vs_names names = vs_reader_names(summary->reader);
+    summary->process = vs_reader_fact(summary->reader, "process");
+    summary->clock = vs_reader_fact(summary->reader, "clock");
+    summary->hooks = vs_reader_fact(summary->reader, "hooks");
+    summary->end = vs_reader_fact(summary->reader, "end");
     result = vs_state_create(&names, &summary->state);
     if (result == 0)
         result = start_analyses(summary, request->row, request->row_self);
