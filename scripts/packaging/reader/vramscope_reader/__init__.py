@@ -7,3 +7,13 @@ native vramscope's.
     from vramscope_reader.trace import Trace
     for event in Trace("a.vscope").events(): ...
 """
+import os
+
+
+def version():
+    """Of the wheel this came with; "0" in the source tree."""
+    try:
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "VERSION"), encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return "0"
