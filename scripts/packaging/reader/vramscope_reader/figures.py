@@ -2,7 +2,7 @@
 """A trace read through the fold: what the report and the page say of it."""
 from . import kinds as k
 from .cuda_errors import error_name
-from .fold import CALL, DRIVER, FRAMEWORK, HOST, LAYER_NAMES, SITE_NAMES, Fold
+from .fold import CALL, FRAMEWORK, LAYER_NAMES, MOST, SITE_NAMES, Fold
 from .stacks import NATIVE, NOTE, Stacks, main_frame
 from .trace import Trace
 
@@ -108,7 +108,7 @@ def _frame_json(frame):
     out = {"kind": "native" if frame.kind == NATIVE else "python", "function": frame.function, "file": frame.file,
            "line": frame.line or None, "module": frame.module}
     if frame.kind == NATIVE:
-        out["address"] = frame.address
+        out["address"] = min(frame.address, MOST)  # as far as JSON readers in C go
     if frame.inlined:
         out["inlined"] = True
     return out

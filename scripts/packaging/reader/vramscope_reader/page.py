@@ -81,7 +81,7 @@ def _live_of(fold, index, reasons):
     live.sort(key=lambda one: -one[1])
     total = [len(live), sum(one[1] for one in live), sum(one[2] for one in live)]
     kept = live[:KEY_SITES if reasons & KEY else SET_SITES]
-    return [one for one in kept if one[1] >= 0 or reasons & KEY], total
+    return [one for one in kept if one[1] >= 0], total
 
 
 def _take_sets(trace, wanted):
@@ -151,7 +151,7 @@ class Page:
         return {"file": os.path.basename(trace.path), "exe": exe.rsplit("/", 1)[-1] if isinstance(exe, str) else None,
                 "rank": rank if isinstance(rank, int) else None, "events": figures.fold.events,
                 "lost": figures.fold.lost, "torn": figures.fold.torn, "complete": figures.complete,
-                "damaged": not trace.is_whole(), "ended": figures.ended, "exit_code": figures.exit_code,
+                "damaged": bool(trace.status.damaged or trace.status.truncated), "ended": figures.ended, "exit_code": figures.exit_code,
                 "signal": figures.signal, "duration_ns": figures.duration_ns, "from_ns": 0,
                 "to_ns": figures.duration_ns, "filter": None}
 
@@ -201,6 +201,8 @@ class Page:
         fold, notes = self.figures.fold, []
         notes.append("Made by the reader in Python alone: every figure here is exact. Left to the native vramscope: " +
                      ", ".join(LEFT_OUT) + ".")
+        if self.figures.trace.status.missing:
+            notes.append(f"{self.figures.trace.status.missing} events that the trace should hold are missing in it.")
         if fold.oom_count or fold.driver_ooms:
             notes.append(f"Requests that ran out of memory: {fold.oom_count} of a framework, {fold.driver_ooms} of the "
                          "driver; why, says the native `vramscope report`.")
