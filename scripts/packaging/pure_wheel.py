@@ -20,7 +20,7 @@ Version: {version}
 Summary: Where did the GPU memory go? Reads traces of CUDA device memory
 License: Apache-2.0
 Requires-Python: >=3.8
-Requires-Dist: zstandard >= 0.15 ; python_version < "3.14"
+Requires-Dist: zstandard >= 0.19 ; python_version < "3.14"
 Provides-Extra: fast
 Requires-Dist: xxhash ; extra == "fast"
 Classifier: Framework :: Pytest

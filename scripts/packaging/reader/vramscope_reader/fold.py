@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fold: events in, what is live on every device after each of them out, by docs/numbers.md. Memory
 is bounded by what is live. Figures that rest on measurements are kept only as far as they are exact."""
+from collections import deque
+from itertools import islice
+
 from . import kinds as k
 from .fold_memory import Memory
 from .fold_pools import Pools
@@ -13,7 +16,7 @@ LAYER_NAMES = ("framework", "driver", "host")
 CALL, BEFORE_RECORDING, UNCERTAIN = range(3)
 SITE_NAMES = ("call", "before_recording", "uncertain")
 MOST = (1 << 63) - 1
-PAGE, SMALL, SMALL_STEP, HOST_PAGE = 2 << 20, 1 << 20, 512, 4096
+PAGE = 2 << 20
 UNDO_KEPT, REPEATED_WITHIN = 1024, 64
 
 # Calls after which the device has more or less free.
@@ -124,7 +127,7 @@ class Fold(Memory, Pools, Vmm):
         self.devices, self.sites, self.owners = {}, {}, {}
         self.touched = []
         self.blocks = {}
-        self.undos, self.undo_order = {}, []
+        self.undos, self.undo_order = {}, deque()
         self.undone = None
         self.lossy, self.lost, self.torn = False, 0, 0
         self.events = self.driver_events = self.runtime_events = self.framework_events = 0
@@ -422,7 +425,7 @@ class Fold(Memory, Pools, Vmm):
     def _keep_undo(self, event):
         undo = Undo(event)
         if len(self.undo_order) == UNDO_KEPT:
-            oldest = self.undo_order.pop(0)
+            oldest = self.undo_order.popleft()
             if self.undos.get(oldest.event.sequence) is oldest:
                 del self.undos[oldest.event.sequence]
         self.undo_order.append(undo)
@@ -431,7 +434,7 @@ class Fold(Memory, Pools, Vmm):
 
     def repeats(self, address):
         """A free of what an announced free took already, told again by the call beneath it."""
-        for undo in self.undo_order[:-REPEATED_WITHIN - 1:-1]:
+        for undo in islice(reversed(self.undo_order), REPEATED_WITHIN):
             if undo.what == "allocation" and not undo.repeated and undo.event.flags & k.RUNTIME and \
                     undo.event.address == address:
                 undo.repeated = True

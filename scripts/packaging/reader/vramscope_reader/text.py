@@ -106,32 +106,48 @@ def _device(figures, device):
     yield f"  end    {'; '.join(end) or 'not known'}"
 
 
+class _Line:
+    """Places that one line of the program made."""
+
+    def __init__(self, place):
+        self.heaviest, self.peak, self.count, self.live = place, 0, 0, 0
+
+    def add(self, place):
+        self.peak += place.peak
+        self.count += place.peak_count
+        self.live += place.live
+
+
+def _by_line(figures, places):
+    lines = {}
+    for place in places:
+        lines.setdefault(place_text(figures, place), _Line(place)).add(place)
+    return sorted(lines.items(), key=lambda item: -item[1].peak)
+
+
 def _top(figures, device, layer):
-    total = device.layers[layer]
-    places = figures.highest(device, layer)
-    if not places or layer != FRAMEWORK and figures.fold.lossy:
+    total, lines = device.layers[layer], _by_line(figures, figures.highest(device, layer))
+    if not lines or layer != FRAMEWORK and figures.fold.lossy:
         return
     what = "allocated by the framework" if layer == FRAMEWORK else "asked of the driver" + (
-        " outside of it" if device.framework_seen else "")
+        " beside the framework" if device.framework_seen else "")
+    when = f"at the peak: {size(total.peak)}" if layer == device.top else "at its own highest"
     yield ""
-    if layer == device.top:
-        yield f"GPU {device.index}, {what} at the peak: {size(total.peak)}"
-    else:
-        yield f"GPU {device.index}, {what} at the most"
+    yield f"GPU {device.index}, {what} {when}, by line"
     yield f"  {'bytes':>10}    share   blocks      at end"
-    whole = sum(place.peak for place in places)
-    for place in places[:TOP]:
-        yield (f"  {size(place.peak):>10}  {100 * place.peak / max(whole, 1):5.1f} %  {place.peak_count:>7}  "
-               f"{size(place.live):>10}  {place_text(figures, place)}")
-        for frame in _callers(place):
-            yield f"{'':49}{frame_text(frame)}"
-    if len(places) > TOP:
-        rest = sum(place.peak for place in places[TOP:])
-        yield f"  {size(rest):>10}  {100 * rest / max(whole, 1):5.1f} %  {len(places) - TOP} more places"
+    whole = max(sum(line.peak for _, line in lines), 1)
+    for name, line in lines[:TOP]:
+        yield (f"  {size(line.peak):>10}  {100 * line.peak / whole:5.1f} %  {line.count:>7}  {size(line.live):>10}  "
+               f"{name}")
+        for frame in _callers(line.heaviest):
+            yield f"{'':45}{frame_text(frame)}"
+    if len(lines) > TOP:
+        rest = sum(line.peak for _, line in lines[TOP:])
+        yield f"  {size(rest):>10}  {100 * rest / whole:5.1f} %  {len(lines) - TOP} more lines"
 
 
 def _callers(place):
-    """The program's own Python lines around the one the place is named after."""
+    """The program's own Python lines that called the one the place is named after."""
     at = main_frame(place.frames)
     return [frame for frame in place.frames[at + 1:] if frame.kind == PYTHON and frame.own][:3] if at >= 0 else []
 
