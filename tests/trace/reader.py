@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a .vscope trace with the reader of the Python wheel, which is made from docs/format.md alone,
 with no other code of this project: shows that the document is enough. Prints the lines that
-trace-dump prints. reader.py FILE"""
+trace-dump prints: reader.py FILE. Of several files it writes them into FILE.python, which is not there
+where it refuses one: reader.py --each FILE…"""
+import contextlib
 import json
 import os
 import sys
@@ -31,11 +33,8 @@ def print_definitions(trace):
         print("meta", name, json.dumps(fields, separators=(",", ":"), ensure_ascii=False))
 
 
-def main(path):
-    try:
-        trace = Trace(path)
-    except NotATrace as error:
-        sys.exit(str(error))
+def print_all(path):
+    trace = Trace(path)
     shown = 0
     for event in trace.events():
         print("event", *event)
@@ -43,6 +42,22 @@ def main(path):
     print_definitions(trace)
     status = trace.status
     print("status", shown, status.holes, status.missing, len(trace.live), int(status.closed))
+    trace.close()
 
 
-main(sys.argv[1])
+def main():
+    if sys.argv[1] != "--each":
+        try:
+            print_all(sys.argv[1])
+        except NotATrace as error:
+            sys.exit(str(error))
+        return
+    for path in sys.argv[2:]:
+        try:
+            with open(path + ".python", "w", encoding="utf-8") as out, contextlib.redirect_stdout(out):
+                print_all(path)
+        except NotATrace:
+            os.remove(path + ".python")
+
+
+main()
