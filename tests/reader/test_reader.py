@@ -18,7 +18,8 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
-sys.path.insert(0, str(HERE.parent / "cli"))
+sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent / "export")]
+import chromium  # noqa: E402
 from zstd_module import zstandard  # noqa: E402
 
 # Of the pure report alone.
@@ -309,6 +310,26 @@ def check_command(lab, path):
     assert command(lab, "report")[0] == 2
 
 
+def check_browser(lab, path):
+    """The page in headless Chromium: the same figures as in the native report, and no error of its script."""
+    peak = native_json(lab.options.vramscope, path)["devices"][0]["peak"]
+    browser = chromium.Page(chromium.find())
+    try:
+        browser.open(lab.folder / "page.html")
+        browser.frame()
+        for card, field in (("allocated", "allocated_bytes"), ("reserved", "reserved_bytes"), ("device", "device_bytes")):
+            shown = browser.run(f'document.getElementById("peak-{card}").dataset.bytes')
+            assert int(shown) == peak[field], (card, shown, peak[field])
+        for key in "p]e[o":
+            browser.key(key)
+        assert "out of memory" in browser.run('document.getElementById("instant-title").textContent')
+        left_out = browser.run('document.getElementById("left-out").textContent')
+        assert "reader in Python alone" in left_out, left_out
+        assert not browser.errors and browser.requests == [(lab.folder / "page.html").as_uri()], browser.errors
+    finally:
+        browser.close()
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("vramscope", "mktrace", "trace-writer", "page"):
@@ -331,6 +352,8 @@ def main():
             if path.stem == "traces-stacks":
                 check_packed(lab, path)
                 check_command(lab, path)
+                if chromium.find() and not options.every:
+                    check_browser(lab, path)
     finally:
         shutil.rmtree(folder)
     print(f"{results[0]} traces, {results[1]} figures compared, {results[2]} different")

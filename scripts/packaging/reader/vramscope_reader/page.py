@@ -199,8 +199,8 @@ class Page:
 
     def _notes(self, hidden):
         fold, notes = self.figures.fold, []
-        notes.append("Made by the reader in Python alone: every figure here is exact. Left to the native vramscope: " +
-                     ", ".join(LEFT_OUT) + ".")
+        notes.append("Made by the reader in Python alone, from the events. What it cannot tell exactly it leaves to the "
+                     f"native vramscope: {', '.join(LEFT_OUT)}.")
         if self.figures.trace.status.missing:
             notes.append(f"{self.figures.trace.status.missing} events that the trace should hold are missing in it.")
         if fold.oom_count or fold.driver_ooms:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report as text, to be read or pasted."""
+import os
 import textwrap
 
+from . import kinds as k
+from .cuda_errors import error_name
 from .figures import LEFT_OUT
 from .fold import DRIVER, FRAMEWORK
 from .owners import SHOWN
 from .stacks import NATIVE, PYTHON, backward_node, base_name, main_frame
-from . import kinds as k
-from .cuda_errors import error_name
 
 WIDTH, TOP, OOMS_SHOWN = 100, 10, 8
 
@@ -30,10 +31,20 @@ def moment(ns):
     return f"{ns} ns"
 
 
-def frame_text(frame):
+def root_of(figures):
+    """The folder that all of the program's own Python files lie in, with its slash; "" without one."""
+    folders = {frame.file.rsplit("/", 1)[0] for place in figures.places for frame in place.frames
+               if frame.kind == PYTHON and frame.own and frame.file and "/" in frame.file}
+    parts = os.path.commonprefix([folder.split("/") for folder in sorted(folders)])
+    return "/".join(parts) + "/" if any(parts) else ""
+
+
+def frame_text(frame, root):
     if frame.kind == PYTHON:
-        line = f":{frame.line}" if frame.line else ""
-        return f"{frame.file or '?'}{line} in {frame.function or '?'}"
+        line, file = f":{frame.line}" if frame.line else "", frame.file or "?"
+        if root and file.startswith(root):
+            file = file[len(root):]
+        return f"{file}{line} in {frame.function or '?'}"
     if frame.kind == NATIVE:
         node = backward_node(frame)
         if node:
@@ -43,10 +54,10 @@ def frame_text(frame):
     return f"[{frame.function}]"
 
 
-def place_text(figures, place):
+def place_text(figures, place, root):
     at = main_frame(place.frames)
     if at >= 0:
-        return frame_text(place.frames[at])
+        return frame_text(place.frames[at], root)
     if place.site.kind:
         return ("", "live before recording began", "uncertain after a loss")[place.site.kind]
     return figures.label(place.site.label) or place.site.owner
@@ -118,15 +129,15 @@ class _Line:
         self.live += place.live
 
 
-def _by_line(figures, places):
+def _by_line(figures, places, root):
     lines = {}
     for place in places:
-        lines.setdefault(place_text(figures, place), _Line(place)).add(place)
+        lines.setdefault(place_text(figures, place, root), _Line(place)).add(place)
     return sorted(lines.items(), key=lambda item: -item[1].peak)
 
 
-def _top(figures, device, layer):
-    total, lines = device.layers[layer], _by_line(figures, figures.highest(device, layer))
+def _top(figures, device, layer, root):
+    total, lines = device.layers[layer], _by_line(figures, figures.highest(device, layer), root)
     if not lines or layer != FRAMEWORK and figures.fold.lossy:
         return
     what = "allocated by the framework" if layer == FRAMEWORK else "asked of the driver" + (
@@ -140,7 +151,7 @@ def _top(figures, device, layer):
         yield (f"  {size(line.peak):>10}  {100 * line.peak / whole:5.1f} %  {line.count:>7}  {size(line.live):>10}  "
                f"{name}")
         for frame in _callers(line.heaviest):
-            yield f"{'':45}{frame_text(frame)}"
+            yield f"{'':45}{frame_text(frame, root)}"
     if len(lines) > TOP:
         rest = sum(line.peak for _, line in lines[TOP:])
         yield f"  {size(rest):>10}  {100 * rest / whole:5.1f} %  {len(lines) - TOP} more lines"
@@ -171,14 +182,14 @@ def _failed(figures):
 
 
 def report_text(figures):
-    lines = list(_head(figures))
+    lines, root = list(_head(figures)), root_of(figures)
     for device in figures.devices():
         if device.framework_events or any(total.peak for total in device.layers) or device.measured:
             lines += _device(figures, device)
             for layer in (FRAMEWORK, DRIVER):
-                lines += _top(figures, device, layer)
+                lines += _top(figures, device, layer, root)
     lines += _failed(figures)
     lines.append("")
-    lines += textwrap.wrap("Made by vramscope's reader in Python alone: every figure is exact. Left to the native "
-                           f"vramscope: {', '.join(LEFT_OUT)}.", WIDTH)
+    lines += textwrap.wrap("Made by vramscope's reader in Python alone, from the events. What it cannot tell exactly it "
+                           f"leaves to the native vramscope: {', '.join(LEFT_OUT)}.", WIDTH)
     return "\n".join(lines) + "\n"
