@@ -46,7 +46,7 @@ def unpack_chunk(data, size):
         raise NoZstd()
     try:
         raw = _ZSTD[0](data, size)
-    except _ZSTD[2] as error:
+    except (*_ZSTD[2], MemoryError) as error:  # a damaged frame may claim any size
         raise ValueError(str(error)) from error
     if len(raw) != size:
         raise ValueError("not of the size that its header says")

@@ -88,13 +88,18 @@ def _take_sets(trace, wanted):
     """The second reading: what was live right after each wanted event."""
     order = sorted((key for key in wanted if key[0] is not None))
     fold, taken, at = Fold(trace), {}, 0
+
+    def take(key):
+        if key[1] in fold.devices:  # not yet, where sequences of a damaged trace go back
+            taken[key] = _live_of(fold, key[1], wanted[key][1])
+
     for event in trace.events():
         while at < len(order) and order[at][0] < event.sequence:
-            taken[order[at]] = _live_of(fold, order[at][1], wanted[order[at]][1])
+            take(order[at])
             at += 1
         fold.event(event)
     for key in order[at:] + [key for key in wanted if key[0] is None]:
-        taken[key] = _live_of(fold, key[1], wanted[key][1])
+        take(key)
     return taken
 
 
