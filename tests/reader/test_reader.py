@@ -302,6 +302,8 @@ def check_command(lab, path):
     cut.write_bytes(path.read_bytes()[:-200])
     status, out, why = command(lab, "report", "--json", cut)
     assert status == 1 and not json.loads(out)["trace"]["complete"] and why.count("\n") == 1, why
+    (lab.folder / "cut.vscope.ring").write_bytes(b"left over")
+    assert b"the ring beside the trace" in command(lab, "report", cut)[1]
     for bad, data in (("empty", b""), ("text", b"no trace\n" * 99)):
         (lab.folder / bad).write_bytes(data)
         status, out, why = command(lab, "report", lab.folder / bad)

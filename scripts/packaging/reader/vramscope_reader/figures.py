@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace read through the fold: what the report and the page say of it."""
+import os
+
 from . import kinds as k
 from .cuda_errors import error_name
 from .fold import CALL, FRAMEWORK, LAYER_NAMES, MOST, SITE_NAMES, Fold
@@ -9,7 +11,7 @@ from .trace import Trace
 LEFT_OUT = ("why requests ran out of memory", "growth", "fragmentation", "segments", "phases", "objects",
             "memory by difference (context, modules, graphs)", "direct memory as the device rounds it",
             "what memory was for", "slow calls")
-LOST = "events were lost"
+RING = "the events in the ring beside the trace"  # docs/format.md §12: read by the version that wrote it
 
 
 class Place:
@@ -39,6 +41,9 @@ class Figures:
             self.fold.event(event)
         self.fold.finish()
         self.stacks = Stacks(self.trace)
+        self.left_out = list(LEFT_OUT)
+        if not self.trace.status.closed and os.path.exists(path + ".ring"):
+            self.left_out.insert(0, RING)
         self._take_end()
         self.places = self._merge()
 
@@ -180,7 +185,7 @@ def report_json(figures):
                if name in ("pid", "host_pid", "parent_pid", "exe", "title", "title_end", "host", "boot_id", "rank",
                            "local_rank", "world_size", "job_id", "driver_version", "runtime_versions", "settings")}
     return {
-        "schema": "vramscope-report/1", "reader": "python", "left_out": list(LEFT_OUT),
+        "schema": "vramscope-report/1", "reader": "python", "left_out": figures.left_out,
         "trace": {"file": trace.path, "format_version": 1, "bytes": trace.bytes, "events": fold.events,
                   "lost": fold.lost, "torn": fold.torn, "complete": figures.complete, "ended": figures.ended,
                   "exit_code": figures.exit_code, "signal": figures.signal, "duration_ns": figures.duration_ns},

@@ -6,7 +6,7 @@ import json
 import os
 
 from .curve import COLUMNS, DEVICE, LIVE, MEASURED, SEQUENCE, TIME, Curve
-from .figures import LEFT_OUT, Figures, main_frame
+from .figures import Figures, main_frame
 from .fold import FRAMEWORK, HOST, Fold
 from .stacks import NATIVE
 
@@ -205,7 +205,7 @@ class Page:
     def _notes(self, hidden):
         fold, notes = self.figures.fold, []
         notes.append("Made by the reader in Python alone, from the events. What it cannot tell exactly it leaves to the "
-                     f"native vramscope: {', '.join(LEFT_OUT)}.")
+                     f"native vramscope: {', '.join(self.figures.left_out)}.")
         if self.figures.trace.status.missing:
             notes.append(f"{self.figures.trace.status.missing} events that the trace should hold are missing in it.")
         if fold.oom_count or fold.driver_ooms:

@@ -5,7 +5,6 @@ import textwrap
 
 from . import kinds as k
 from .cuda_errors import error_name
-from .figures import LEFT_OUT
 from .fold import DRIVER, FRAMEWORK
 from .owners import SHOWN
 from .stacks import NATIVE, PYTHON, backward_node, base_name, main_frame
@@ -191,5 +190,5 @@ def report_text(figures):
     lines += _failed(figures)
     lines.append("")
     lines += textwrap.wrap("Made by vramscope's reader in Python alone, from the events. What it cannot tell exactly it "
-                           f"leaves to the native vramscope: {', '.join(LEFT_OUT)}.", WIDTH)
+                           f"leaves to the native vramscope: {', '.join(figures.left_out)}.", WIDTH)
     return "\n".join(lines) + "\n"
