@@ -62,7 +62,9 @@ static bool is_inside(struct vs_state *state, uint64_t address, uint64_t size)
 static bool promote(struct vs_state *state, struct vs_device_state *device,
                     const struct vs_event *event)
 {
-    int64_t missing = (int64_t)event->extra[1] - vs_device_reserved(device);
+    int64_t missing = event->extra[1] > INT64_MAX /* a framework without totals */
+                          ? 0
+                          : (int64_t)event->extra[1] - vs_device_reserved(device);
     struct vs_allocation *direct = vs_allocations_get(&state->allocations, event->address);
     if (direct != NULL && direct->type == VS_ALLOCATION_DIRECT && !direct->segment) {
         bool fits = missing > 0 && (uint64_t)missing <= direct->size;

@@ -68,6 +68,12 @@ class Figures:
     def peak_known(self, device):
         return device.top == FRAMEWORK or not self.fold.lossy
 
+    def why_hidden(self, device):
+        """Why the device has no curves that are exact; None when it has."""
+        if not self.peak_known(device):
+            return "events were lost"
+        return "the framework took over a pool that others had used" if device.shared_pool else None
+
     def used_known(self, device):
         return device.measured and device.why_not is None
 
@@ -140,16 +146,19 @@ def _device_json(figures, device):
         end.update(host_pinned_bytes=fold.host_pinned, host_pinned_requested_bytes=fold.host_requested)
     if not device.framework_seen:
         allocated = 0
-    end.update(allocated_bytes=allocated, reserved_bytes=reserved, cached_bytes=reserved - allocated)
-    if not fold.lossy:
+    end["allocated_bytes"] = allocated
+    if not device.shared_pool:
+        end.update(reserved_bytes=reserved, cached_bytes=reserved - allocated)
+    if not fold.lossy and not device.shared_pool:
         end.update(backed_bytes=backed, unbacked_bytes=reserved - backed)
     peak, total = {"layer": LAYER_NAMES[device.top]}, device.layers[device.top]
     if figures.peak_known(device):
         peak["allocated_bytes"] = total.peak
         if total.peak:
             peak["allocated_at_ns"] = figures.at(total.peak_ns)
-    peak["reserved_bytes"] = device.reserved_peak
-    if device.framework_seen:
+    if not device.shared_pool:
+        peak["reserved_bytes"] = device.reserved_peak
+    if device.framework_seen and not device.shared_pool:
         peak["reserved_at_ns"] = figures.at(device.reserved_peak_ns)
     if figures.used_known(device):
         peak.update(device_bytes=device.used_peak, device_at_ns=figures.at(device.used_peak_ns),

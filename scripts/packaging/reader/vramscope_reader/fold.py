@@ -73,6 +73,7 @@ class Device:
         self.reported_allocated = self.reported_reserved = 0
         self.segment_bytes = self.segment_backed = self.unseen_reserved = self.before_recording = 0
         self.pool_reserved = self.pool_used = 0
+        self.shared_pool = False  # one that others used before it: what it kept then is not known exactly
         self.reserved_peak = self.reserved_peak_ns = 0
         # outside of segments
         self.direct_large = self.direct_small = self.physical = self.own_pools = self.managed = 0
@@ -83,7 +84,7 @@ class Device:
         self.base_used = self.base_own = self.base_others = self.used = 0
         self.used_peak = self.used_peak_ns = 0
         self.peak_is_measured = False
-        self.open = False      # a context ended: what went with it shows in the next measurement
+        self.open = 0          # contexts that ended: what went with them shows in the next measurement
         self.why_not = None    # why its use is not known exactly
         self.others, self.other_bytes, self.first_answers = {}, 0, 0
         self.contexts, self.primary, self.retains = set(), 0, 0
@@ -347,7 +348,7 @@ class Fold(Memory, Pools, Vmm):
             device.total_bytes = event.size
         if not event.free_bytes <= device.total_bytes <= MOST:
             return
-        device.measured, device.measured_ns, device.open = True, begin, False
+        device.measured, device.measured_ns, device.open = True, begin, 0
         device.base_used = device.total_bytes - event.free_bytes
         device.base_own, device.base_others = device.own(), device.other_bytes
 
@@ -398,23 +399,26 @@ class Fold(Memory, Pools, Vmm):
     def _keep_context(undo, device, context):
         if undo is not None:
             undo.what = "context"
-            undo.context = (context, device.measured_ns, device.retains, device.open)
+            undo.context = (context, device.measured_ns, device.retains, False)
 
     def _end_context(self, device, context, pools, undo):
         self.drop_memory(device.index, context, pools, undo)
         if pools:
             self.drop_pools(device.index, undo)
-        device.open = device.measured
+        if device.measured:
+            device.open += 1
+            if undo is not None:
+                undo.context = (*undo.context[:3], True)
         device.contexts.discard(context)
 
     def _restore_context(self, undo):
         device = self.device(undo.event.device)
-        context, measured_ns, retains, was_open = undo.context
+        context, measured_ns, retains, opened = undo.context
         before = device.own()
         self.restore_dropped(undo)
         device.retains = retains
         if device.measured_ns == measured_ns:
-            device.open = was_open
+            device.open -= opened
         else:  # measured since, with all of it still there
             device.base_own += device.own() - before
         if context:
@@ -524,7 +528,7 @@ class Fold(Memory, Pools, Vmm):
 
     def _promote(self, device, event):
         """An allocator under the cache got the memory that the block lies in."""
-        missing = event.extra1 - device.reserved()
+        missing = event.extra1 - device.reserved() if event.extra1 <= MOST else 0
         direct = self.allocations.get(event.address)
         if direct is not None and direct.type == "direct" and not direct.segment:
             self.promote_allocation(event.address, direct, missing if 0 < missing <= direct.size else direct.size)

@@ -115,7 +115,10 @@ class Memory:
     def alloc(self, event, _undo):
         if event.address and event.size:
             of = "managed" if event.flags & k.MANAGED else "direct"
-            self.remember(self.allocations, event.address, self._from_event(event, of, DRIVER))
+            allocation = self._from_event(event, of, DRIVER)
+            if allocation.segment:
+                self.device(event.device).framework_owner = allocation.owner
+            self.remember(self.allocations, event.address, allocation)
 
     def graph_node(self, event, _undo=None):
         if event.address:

@@ -13,7 +13,7 @@ class Pool:
     def __init__(self, device, owner):
         self.device, self.owner = device, owner
         self.reserved = self.used = self.reported_ns = 0
-        self.framework = False
+        self.framework = self.others_kept = False
 
 
 class Pools:
@@ -38,6 +38,7 @@ class Pools:
             device.pool_reserved += change
             return
         device.own_pools += change
+        pool.others_kept |= change != 0
         if change:  # the driver may give its reserve back unasked; measurements tell, not exactly when
             device.why_not = device.why_not or "a pool of the driver's"
 
@@ -54,6 +55,8 @@ class Pools:
 
     def _give_to_framework(self, pool):
         reserved, used = pool.reserved, pool.used
+        if pool.others_kept:
+            self.device(pool.device).shared_pool = True
         self._set_reserved(pool, 0)
         self._add_used(pool, -used)
         pool.framework = True

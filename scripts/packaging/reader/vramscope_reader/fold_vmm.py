@@ -12,10 +12,7 @@ class Physical:
     def __init__(self, size, device, ours, host, site):
         self.size, self.device, self.ours, self.host, self.site = size, device, ours, host, site
         self.in_segments = self.mappings = self.handles = 0
-        self.live = True
-
-    def again(self):
-        return Physical(self.size, self.device, self.ours, self.host, self.site)
+        self.live, self.again = True, None  # what stands for it since it was made again
 
 
 class Vmm:
@@ -55,14 +52,21 @@ class Vmm:
 
     def _revive(self, physical):
         """What a kept reference stands for: itself if it still lives, else made again."""
+        while physical is not None and physical.again is not None:
+            physical = physical.again
         if physical is None or physical.live:
             return physical
-        again = physical.again()
-        self._count_physical(again, 1)
-        return again
+        physical.again = Physical(physical.size, physical.device, physical.ours, physical.host, physical.site)
+        self._count_physical(physical.again, 1)
+        return physical.again
 
     def _refer(self, handle, physical):
         known = self.handles.setdefault(handle, [physical, 0])
+        if known[1] and known[0] is not physical:  # it stood for something else, whose release was not seen
+            before = known[0]
+            before.handles -= known[1]
+            known[1] = 0
+            self._drop_if_unused(before)
         known[0] = physical
         known[1] += 1
         physical.handles += 1
@@ -211,6 +215,7 @@ class Vmm:
         device = physical.device if physical is not None else event.device
         if physical is not None and physical.ours and not physical.host and self.by_framework(event) and \
                 self.segments.overlap(event.address, event.size) is None:
+            self.device(device).framework_owner = self.owner(event.module)
             self._new_segment(event.address, event.size, "piece", event.size, device)
         self._add_mapping(event.address, event.size, physical, device)
 

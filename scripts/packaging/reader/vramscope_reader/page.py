@@ -5,7 +5,7 @@ are, and once more for what was live at these."""
 import json
 import os
 
-from .curve import COLUMNS, DEVICE, LIVE, MEASURED, SEQUENCE, TIME, Curve
+from .curve import COLUMNS, DEVICE, MEASURED, SEQUENCE, TIME, Curve
 from .figures import Figures, main_frame
 from .fold import FRAMEWORK, HOST, Fold
 from .stacks import NATIVE
@@ -212,14 +212,14 @@ class Page:
             notes.append(f"Requests that ran out of memory: {fold.oom_count} of a framework, {fold.driver_ooms} of the "
                          "driver; why, says the native `vramscope report`.")
         for device in hidden:
-            notes.append(f"GPU {device.index} is not shown: events were lost, and what it held is uncertain by more than "
-                         "this reader can tell.")
+            notes.append(f"GPU {device.index} is not shown: {self.figures.why_hidden(device)}, and what it held is uncertain "
+                         "by more than this reader can tell.")
         return notes
 
     def data(self):
         figures = self.figures
         seen = [device for device in figures.devices() if device.index in self.recorder.curves]
-        shown = [device for device in seen if figures.peak_known(device)]
+        shown = [device for device in seen if figures.why_hidden(device) is None]
         wanted = _choose(figures, self.recorder, shown)
         instants = self._instants(wanted, _take_sets(figures.trace, wanted))
         places = [self._place(key) for key in self.chosen.items]

@@ -103,13 +103,13 @@ def _device(figures, device):
     else:
         peak = "allocated: left to the native reader, events were lost"
     if device.framework_seen:
-        peak += f"; {size(device.reserved_peak)} reserved"
+        peak += "; reserved: left to the native reader" if device.shared_pool else f"; {size(device.reserved_peak)} reserved"
     used = figures.used_known(device)
     note = "" if device.peak_is_measured else " (estimate)"
     peak += f"; {size(device.used_peak)} in use{note}" if used else "; in use: " + (device.why_not or "not measured")
     yield f"  peak   {peak}"
     end = [f"{size(total.live)} allocated"] if figures.peak_known(device) else []
-    if device.framework_seen:
+    if device.framework_seen and not device.shared_pool:
         end.append(f"{size(device.reserved())} reserved")
     if used and not device.open:
         end.append(f"{size(device.used)} in use")
