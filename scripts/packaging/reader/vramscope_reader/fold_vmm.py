@@ -12,7 +12,7 @@ class Physical:
     def __init__(self, size, device, ours, host, site):
         self.size, self.device, self.ours, self.host, self.site = size, device, ours, host, site
         self.in_segments = self.mappings = self.handles = 0
-        self.live, self.again = True, None  # what stands for it since it was made again
+        self.live, self.slot, self.serial = False, 0, 0
 
 
 class Vmm:
@@ -20,6 +20,7 @@ class Vmm:
 
     def start_vmm(self):
         self.handles = {}  # handle: [physical, references]
+        self.physicals, self.spare, self.serial = [], [], 0  # by slot; what is made again keeps its serial
         self.reservations, self.mappings, self.segments = Ranges(), Ranges(), Ranges()
 
     def vmm_handlers(self):
@@ -45,20 +46,32 @@ class Vmm:
         self._count_outside(physical, physical.size - physical.in_segments, sign)
         self.move(physical.site, sign * physical.size, sign)
 
+    def _add_physical(self, physical, serial):
+        if self.spare:
+            physical.slot = self.spare.pop()
+            self.physicals[physical.slot] = physical
+        else:
+            physical.slot = len(self.physicals)
+            self.physicals.append(physical)
+        physical.live, physical.serial = True, serial
+        self._count_physical(physical, 1)
+        return physical
+
     def _drop_if_unused(self, physical):
         if physical.live and physical.handles == 0 and physical.mappings == 0:
             self._count_physical(physical, -1)
             physical.live = False
+            self.spare.append(physical.slot)
 
     def _revive(self, physical):
         """What a kept reference stands for: itself if it still lives, else made again."""
-        while physical is not None and physical.again is not None:
-            physical = physical.again
-        if physical is None or physical.live:
-            return physical
-        physical.again = Physical(physical.size, physical.device, physical.ours, physical.host, physical.site)
-        self._count_physical(physical.again, 1)
-        return physical.again
+        if physical is None:
+            return None
+        there = self.physicals[physical.slot]
+        if there.live and there.serial == physical.serial:
+            return there
+        again = Physical(physical.size, physical.device, physical.ours, physical.host, physical.site)
+        return self._add_physical(again, physical.serial)
 
     def _refer(self, handle, physical):
         known = self.handles.setdefault(handle, [physical, 0])
@@ -85,8 +98,8 @@ class Vmm:
         ours = own and event.size <= MOST
         segment = not host and self.by_framework(event)
         site = self.site_of(event, event.device, HOST if host else DRIVER, segment) if ours else None
-        physical = Physical(event.size, event.device, ours, host, site)
-        self._count_physical(physical, 1)
+        self.serial += 1
+        physical = self._add_physical(Physical(event.size, event.device, ours, host, site), self.serial)
         physical.handles = 1
         self.handles[event.handle] = [physical, 1]
 
