@@ -243,33 +243,43 @@ bool report_lost_something(const struct vs_summary *summary)
            status->truncated || status->sequence_gaps != 0;
 }
 
-/* What is not known of a trace that was made smaller for sending. */
-static void print_cut(const struct page *page, const struct vs_summary *summary)
+static void print_gaps(const struct page *page, const struct vs_cuts *cuts, uint64_t start_ns)
 {
-    const struct vs_cuts *cuts = &summary->cuts;
     char text[160];
-    if (cuts->gaps == 0)
-        return;
-    fprintf(page->out, "%sCut:%s     ", page_bold(page), page_plain(page));
     for (size_t i = 0; i < cuts->count && i < CUTS_SHOWN; i++) {
-        vs_gap_text(&cuts->items[i], summary->start_ns, text, sizeof(text));
+        vs_gap_text(&cuts->items[i], start_ns, text, sizeof(text));
         fprintf(page->out, "%s%s", i > 0 ? ", " : "", text);
     }
     if (cuts->gaps > CUTS_SHOWN)
         fprintf(page->out, ", in all %s events in %s gaps", page_count(cuts->events).text,
                 page_count(cuts->gaps).text);
-    fputs(
-        "\n         they are blocks that came and went there: peaks, failures and what is live are "
-        "as they\n         were; growth and phases are not judged, calls are counted outside of "
-        "the gaps\n",
-        page->out);
+}
+
+/* What is not known of a trace that was made smaller for sending, or is not in the copy sent. */
+static void print_cut(const struct page *page, const struct report *report)
+{
+    const struct vs_summary *summary = report->summary;
+    if (summary->cuts.gaps != 0) {
+        fprintf(page->out, "%sCut:%s     ", page_bold(page), page_plain(page));
+        print_gaps(page, &summary->cuts, summary->start_ns);
+        fputs("\n         they are blocks that came and went there: peaks, failures and what is live "
+              "are as\n         they were; growth and phases are not judged, calls are counted "
+              "outside of the gaps\n",
+              page->out);
+    }
+    if (report->beside != NULL && report->beside->gaps != 0) {
+        fprintf(page->out, "%sBeside:%s  cut from the trace that goes with this report: ",
+                page_bold(page), page_plain(page));
+        print_gaps(page, report->beside, summary->start_ns);
+        fputs("\n         this report is of all of it\n", page->out);
+    }
 }
 
 void report_print_losses(const struct page *page, const struct report *report)
 {
     const struct vs_summary *summary = report->summary;
     const struct vs_trace_status *status = &summary->status;
-    print_cut(page, summary);
+    print_cut(page, report);
     if (!report_lost_something(summary))
         return;
     fprintf(page->out, "%sLost:%s    ", page_alarm(page), page_plain(page));

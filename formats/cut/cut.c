@@ -18,6 +18,8 @@ enum { ZSTD_LEVEL = 6, TRIES = 5, LEAST_RADIUS = 256 };
 static int look(struct vs_cut *cut)
 {
     const struct vs_trace_status *status = vs_reader_status(cut->reader);
+    if (status->cut_gaps != 0)
+        return -EALREADY;
     cut->events = status->events - status->ring_events;
     cut->stays = calloc(1, cut->events / 8 + 1);
     cut->out = calloc(1, cut->events / 8 + 1);
@@ -203,6 +205,12 @@ int vs_cut_write(struct vs_cut *cut, int fd, uint64_t radius, uint64_t limit_byt
     made->events = cut->taken_out;
     made->gaps = cut->gap_count;
     return error;
+}
+
+const struct vs_cut_gap *vs_cut_gaps(const struct vs_cut *cut, size_t *count)
+{
+    *count = cut->gap_count;
+    return cut->gaps;
 }
 
 /* ---- how wide ------------------------------------------------------------------------------- */

@@ -28,7 +28,10 @@ struct vs_cut_made {
 /* A trace that has been looked through once. */
 struct vs_cut;
 
-/* 0; as vs_reader_open, with `error` in one line; -ENOMEM. The path must stay. Release it. */
+/*
+ * 0; as vs_reader_open, with `error` in one line; -EALREADY: it is cut; -ENOMEM. The path
+ * must stay. Close it.
+ */
 int vs_cut_open(const char *path, struct vs_cut **out, struct vs_error *error);
 void vs_cut_close(struct vs_cut *cut);
 
@@ -42,5 +45,8 @@ int vs_cut_write(struct vs_cut *cut, int fd, uint64_t radius, uint64_t limit_byt
 
 /* The same with the widest windows that fit, as far as a few tries find them. */
 int vs_cut_fit(struct vs_cut *cut, int fd, uint64_t limit_bytes, struct vs_cut_made *made);
+
+/* Of the trace written last; valid until the next one, or the end. */
+const struct vs_cut_gap *vs_cut_gaps(const struct vs_cut *cut, size_t *count);
 
 #endif
