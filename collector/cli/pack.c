@@ -221,6 +221,7 @@ static int make_rows(struct packing *packing, const struct report *report)
     int error = 0;
     for (size_t i = 0; i < ROWS && error == 0; i++) {
         zip_free(&packing->members[1 + i], 1);
+        packing->members[1 + i] = (struct zip_member){0};
         error = make_member(&rows[i], report, &packing->members[1 + i]);
     }
     return error;
@@ -294,7 +295,8 @@ static void tell_left_out(const struct packing *packing)
 
 static int finish(struct packing *packing, const struct report *report)
 {
-    if (!fit(packing, report) || !report_print_inside(stdout, packing->trace_path, TRACE_NAME, false))
+    if (!fit(packing, report) ||
+        !report_print_inside(stdout, packing->trace_path, TRACE_NAME, false))
         return CMD_FAILED;
     list_members(packing);
     if (!may_write(packing)) {
@@ -418,7 +420,8 @@ static int pack_folder(const char *path, struct packing *packing)
 
 int cmd_pack(int argc, char **argv)
 {
-    struct packing packing = {.out = DEFAULT_OUT, .limit_bytes = LIMIT_BYTES, .trace_fd = -1, .cut_fd = -1};
+    struct packing packing = {
+        .out = DEFAULT_OUT, .limit_bytes = LIMIT_BYTES, .trace_fd = -1, .cut_fd = -1};
     const char *path, *limit = NULL;
     struct stat found;
     const struct option_rule options[] = {{"-o", NULL, &packing.out},

@@ -243,15 +243,18 @@ bool report_lost_something(const struct vs_summary *summary)
            status->truncated || status->sequence_gaps != 0;
 }
 
-static void print_gaps(const struct page *page, const struct vs_cuts *cuts, uint64_t start_ns)
+/* One a line, below what `title` says. */
+static void print_gaps(const struct page *page, const char *title, const struct vs_cuts *cuts,
+                       uint64_t start_ns)
 {
     char text[160];
     for (size_t i = 0; i < cuts->count && i < CUTS_SHOWN; i++) {
         vs_gap_text(&cuts->items[i], start_ns, text, sizeof(text));
-        fprintf(page->out, "%s%s", i > 0 ? ", " : "", text);
+        fprintf(page->out, "%s%-9s%s%s\n", page_bold(page), i == 0 ? title : "", page_plain(page),
+                text);
     }
     if (cuts->gaps > CUTS_SHOWN)
-        fprintf(page->out, ", in all %s events in %s gaps", page_count(cuts->events).text,
+        fprintf(page->out, "         in all %s events in %s gaps\n", page_count(cuts->events).text,
                 page_count(cuts->gaps).text);
 }
 
@@ -260,18 +263,16 @@ static void print_cut(const struct page *page, const struct report *report)
 {
     const struct vs_summary *summary = report->summary;
     if (summary->cuts.gaps != 0) {
-        fprintf(page->out, "%sCut:%s     ", page_bold(page), page_plain(page));
-        print_gaps(page, &summary->cuts, summary->start_ns);
-        fputs("\n         they are blocks that came and went there: peaks, failures and what is live "
-              "are as\n         they were; growth and phases are not judged, calls are counted "
-              "outside of the gaps\n",
+        print_gaps(page, "Cut:", &summary->cuts, summary->start_ns);
+        fputs("         blocks that came and went there; peaks, failures and what is live are as "
+              "they "
+              "were;\n         growth and phases are not judged, calls count outside of the gaps\n",
               page->out);
     }
     if (report->beside != NULL && report->beside->gaps != 0) {
-        fprintf(page->out, "%sBeside:%s  cut from the trace that goes with this report: ",
-                page_bold(page), page_plain(page));
-        print_gaps(page, report->beside, summary->start_ns);
-        fputs("\n         this report is of all of it\n", page->out);
+        print_gaps(page, "Beside:", report->beside, summary->start_ns);
+        fputs("         cut from the trace that goes with this report, which is of all of it\n",
+              page->out);
     }
 }
 

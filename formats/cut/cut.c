@@ -231,8 +231,16 @@ static uint64_t scale(uint64_t radius, double by)
 static uint64_t first_guess(const struct vs_cut *cut, uint64_t limit_bytes)
 {
     double bytes = (double)vs_reader_status(cut->reader)->file_bytes / (double)(cut->events + 1);
-    double events = (double)limit_bytes * 0.9 / bytes;
-    return scale(1, events / (1.5 * (double)(cut->point_count + 1)));
+    double room = (double)limit_bytes * 0.9 / bytes;
+    uint64_t fits = LEAST_RADIUS, too_wide = cut->events + LEAST_RADIUS;
+    while (fits + fits / 16 < too_wide) {
+        uint64_t middle = fits + (too_wide - fits) / 2;
+        if ((double)cut_covered(cut, middle) <= room)
+            fits = middle;
+        else
+            too_wide = middle;
+    }
+    return fits;
 }
 
 /* What to try after `radius` came to `bytes`; the same again: nothing better is to be had. */

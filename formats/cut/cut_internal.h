@@ -39,6 +39,9 @@ static inline void cut_set(uint8_t *bits, uint64_t at, bool value)
 /* look.c: reads the trace once, for what matters in it and which events must stay. */
 int cut_look(struct vs_cut *cut);
 
+/* gaps.c: how many events lie in windows of `radius`. */
+uint64_t cut_covered(const struct vs_cut *cut, uint64_t radius);
+
 /* gaps.c: lays the gaps between windows of `radius`, and decides what is taken out of them. */
 int cut_lay_gaps(struct vs_cut *cut, uint64_t radius);
 

@@ -36,18 +36,40 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* The window around a point, [first, end). */
+struct window {
+    uint64_t first, end;
+};
+
+static struct window window_of(const struct vs_cut *cut, size_t point, uint64_t radius)
+{
+    uint64_t at = cut->points[point];
+    uint64_t behind = radius / 2 + VS_CUT_NEAR + 1, left = cut->events - at;
+    return (struct window){at - least(at, radius), at + least(left, behind)};
+}
+
+uint64_t cut_covered(const struct vs_cut *cut, uint64_t radius)
+{
+    uint64_t end = 0, events = 0;
+    for (size_t i = 0; i < cut->point_count; i++) {
+        struct window window = window_of(cut, i, radius);
+        uint64_t first = window.first > end ? window.first : end;
+        events += window.end > first ? window.end - first : 0;
+        end = window.end > end ? window.end : end;
+    }
+    return events;
+}
+
 /* What no window holds. */
 static int lay(struct vs_cut *cut, uint64_t radius)
 {
-    uint64_t covered = 0;
+    uint64_t end = 0;
     int error = 0;
     cut->gap_count = 0;
     for (size_t i = 0; i < cut->point_count && error == 0; i++) {
-        uint64_t point = cut->points[i];
-        error = add_gap(cut, covered, point - least(point, radius));
-        uint64_t behind = radius / 2 + VS_CUT_NEAR + 1, left = cut->events - point;
-        uint64_t end = point + least(left, behind);
-        covered = end > covered ? end : covered;
+        struct window window = window_of(cut, i, radius);
+        error = add_gap(cut, end, window.first);
+        end = window.end > end ? window.end : end;
     }
     return error;
 }

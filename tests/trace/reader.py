@@ -12,7 +12,7 @@ import zstandard
 
 M64, UNZIGZAG = (1 << 64) - 1, lambda v: v >> 1 ^ -(v & 1)
 EVENTS, STRINGS, THREADS, MODULES, DEVICES, STACKS, META, KEYFRAME = 0x8001, 2, 3, 4, 5, 6, 7, 8
-CODES, SYMBOLS, ROOM, END = 9, 10, 14, 15
+CODES, SYMBOLS, CUT, ROOM, END = 9, 10, 0x800B, 14, 15
 SHAPES = {STRINGS: (1, 1), THREADS: (1, 1), MODULES: (5, 2), DEVICES: (3, 4), STACKS: (2, 0), CODES: (2, 2),
           SYMBOLS: (5, 2), META: (0, 2)}
 
@@ -28,7 +28,7 @@ def header_at(data, at, tag):
     _, kind, flags, stored, raw, number, first, mark, count, own, digest = struct.unpack("<4sHHIIQQQIIQ", block[:56])
     if tag != own or kind != ROOM and max(stored, raw) > 64 << 20 or count > 1 << 18:
         return None
-    return dict(kind=kind, flags=flags, stored=stored, raw=raw, number=number, first=first, count=count, digest=digest,
+    return dict(kind=kind, flags=flags, stored=stored, raw=raw, number=number, first=first, mark=mark, count=count, digest=digest,
                 next=at + (64 + stored + 63) // 64 * 64)
 
 
@@ -129,7 +129,7 @@ def main(path):
         ends = [min(start + i * size, len(data)) for i in range(slots + 1)]
         regions = [(superblock + 64, start)] + list(zip(ends, ends[1:]))
     chunks = sorted((c for r in regions for c in walk(data, *r, tag, flags & 1)), key=lambda c: c["number"])
-    if any(c["kind"] & 0x8000 and c["kind"] != EVENTS for c in chunks):
+    if any(c["kind"] & 0x8000 and c["kind"] not in (EVENTS, CUT) for c in chunks):
         sys.exit("a critical chunk of a later version")
     owner, defs, facts, frames = {}, {k: {} for k in SHAPES}, {}, {}
     end = next((c["first"] for c in chunks if c["kind"] == END), None)
@@ -167,6 +167,8 @@ def main(path):
         print("meta", name, json.dumps(facts[name], separators=(",", ":"), ensure_ascii=False))
     holes = [b - a - 1 for a, b in zip([start - 1] + shown, shown + ([end] if end is not None else [])) if b - a > 1]
     print("status", len(live) + len(shown), len(holes), sum(holes), len(live), int(end is not None))
+    for c in (c for c in chunks if c["kind"] == CUT):
+        print("cut", c["first"], c["mark"])
 
 
 main(sys.argv[1])
