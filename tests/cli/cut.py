@@ -180,6 +180,9 @@ def check_figures(checker, name, whole, cut):
     if site_figures(whole) != site_figures(cut):
         checker.failed += 1
         print(f"FAILED {name}: what was live by stack differs")
+    if name == "failed" and not (whole["ooms"] and whole["failures"]):
+        checker.failed += 1
+        print("FAILED: the program that fails does")
     if cut["growth"] or cut["phases"]:
         checker.failed += 1
         print(f"FAILED {name}: growth and phases are judged in a cut trace")
