@@ -75,8 +75,8 @@ struct writing {
 static int write_mark(struct writing *writing, const struct vs_sequenced_event *before,
                       const struct vs_event *mark)
 {
-    struct vs_sequenced_event event = {
-        .sequence = before->sequence, .thread = before->thread, .event = *mark};
+    /* Of no thread: what a thread's next event means for its calls is not said by a mark. */
+    struct vs_sequenced_event event = {.sequence = before->sequence, .event = *mark};
     event.event.free_bytes = VS_FREE_UNKNOWN;
     event.event.device = VS_DEVICE_UNKNOWN;
     return vs_writer_event(writing->writer, &event);
