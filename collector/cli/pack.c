@@ -47,7 +47,7 @@ static const char help[] =
     "                 trace is cut to what was around the peaks, the failures and the end,\n"
     "                 or left out; the reports are of all of it\n"
     "\n"
-    "Exit status: 0 done, 1 could not, not all of the trace could be read, or something is left\n"
+    "Exit status: 0 done, 1 could not, not all of the trace could be read, or a file is left\n"
     "out, 2 usage.\n";
 
 /* ---- what goes in besides the trace ----------------------------------------------------- */

@@ -350,7 +350,10 @@ void vs_export_filter_text(const struct vs_export *export, char *buffer, size_t 
     if (export->min_bytes != 0)
         used = add(buffer, bytes, used, "at least ", "%" PRIu64 " bytes", export->min_bytes);
     if (export->last != 0)
-        add(buffer, bytes, used, "the last ", "%" PRIu64 " events", export->last);
+        used = add(buffer, bytes, used, "the last ", "%" PRIu64 " events", export->last);
+    if (vs_reader_status(export->reader)->cut_gaps != 0)
+        add(buffer, bytes, used, "of a cut trace, ", "without %" PRIu64 " events",
+            vs_reader_status(export->reader)->cut_events);
 }
 
 static void set_number(json_t *object, const char *name, uint64_t value)
@@ -371,6 +374,8 @@ json_t *vs_export_filter_json(const struct vs_export *export)
         set_number(object, "min_bytes", export->min_bytes);
     if (export->last != 0)
         set_number(object, "last", export->last);
+    if (vs_reader_status(export->reader)->cut_gaps != 0)
+        set_number(object, "events_cut", vs_reader_status(export->reader)->cut_events);
     return object;
 }
 

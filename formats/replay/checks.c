@@ -115,8 +115,8 @@ static void check_file(struct report *report)
         if (cuts->count != 0)
             vs_gap_text(&cuts->items[0], report->summary->start_ns, first, sizeof(first));
         add(report, "cut", told || !whole ? VS_CHECK_NOTE : VS_CHECK_OFF,
-            "%" PRIu64 " events were taken out, in %" PRIu64 " gap%s: %s%s", cuts->events, cuts->gaps,
-            cuts->gaps == 1 ? "" : "s", first, cuts->count > 1 ? ", …" : "");
+            "%" PRIu64 " events were taken out, in %" PRIu64 " gap%s: %s%s", cuts->events,
+            cuts->gaps, cuts->gaps == 1 ? "" : "s", first, cuts->count > 1 ? ", …" : "");
     }
     if (status->unknown_chunks != 0)
         add(report, "newer parts", VS_CHECK_NOTE, "%" PRIu64 " chunks of a later version skipped",

@@ -168,7 +168,7 @@ def site_figures(report):
 
 
 def check_figures(checker, name, whole, cut):
-    for key in ("ooms", "failures", "process", "objects"):
+    for key in ("ooms", "failures", "process", "objects", "slow_calls"):
         if whole[key] != cut[key]:
             checker.failed += 1
             print(f"FAILED {name}: {key} differ: {whole[key]} {cut[key]}")
@@ -216,8 +216,14 @@ def check_said(checker, name, out, found):
 def check_exports(checker, name, whole, out, folder):
     for form in FORMATS:
         get(checker, "export", "--force", "-f", form, "-o", folder / "export", out)
-    peaks = [get(checker, "export", "-f", "folded", "-o", "-", path) for path in (whole, out)]
-    if sorted(peaks[0].splitlines()) != sorted(peaks[1].splitlines()) or not peaks[0]:
+    page = (folder / "export").with_suffix(".page")
+    get(checker, "export", "-f", "html", "-o", page, out)
+    if "of a cut trace, without" not in page.read_text(encoding="utf-8"):
+        checker.failed += 1
+        print(f"FAILED {name}: the page says that it is of a cut trace")
+    peaks = [get(checker, "export", "-f", "folded", "-o", "-", path).splitlines() for path in (whole, out)]
+    stacks = [sorted(line for line in lines if not line.startswith("#")) for lines in peaks]
+    if stacks[0] != stacks[1] or not stacks[0]:
         checker.failed += 1
         print(f"FAILED {name}: what is live at the peak, as flame graph")
 
