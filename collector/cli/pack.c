@@ -164,7 +164,7 @@ static void list_cut(const struct packing *packing)
     }
     if (cuts->gaps > GAPS_LISTED)
         printf("  in all %" PRIu64 " events in %" PRIu64 " gaps\n", cuts->events, cuts->gaps);
-    printf("they are blocks that came and went there; the reports are of all of it\n");
+    printf("they are short-lived blocks and events of streams; the reports are of all of it\n");
 }
 
 static void list_members(const struct packing *packing)

@@ -13,7 +13,7 @@ struct vs_cut {
     struct vs_reader *reader;
     uint64_t events;
     /* A bit for each event, in the order of reading. */
-    uint8_t *stays; /* look.c: it does more than to make or to free a block */
+    uint8_t *stays; /* look.c: it does more than to make or to free a block, or than nothing */
     uint8_t *out;   /* gaps.c: taken out */
     /* look.c: events that matter, increasing. */
     uint64_t *points;

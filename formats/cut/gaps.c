@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the gaps are, and which blocks came and went within one. A device's last
+ * Where the gaps are, which blocks came and went within one, and which other events
+ * mean nothing there. A device's last
  * report in a gap stays with its block: the totals that the layer told there are
  * what the window behind it begins with.
  */
@@ -153,8 +154,12 @@ static void take(struct taking *taking, const struct vs_event *event)
     }
     if (event->time_ns > taking->latest_ns)
         taking->latest_ns = event->time_ns;
-    if (taking->inside && (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE))
+    if (taking->inside && (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE)) {
         take_block(taking, gap, event);
+    } else if (taking->inside && !cut_bit(cut->stays, taking->now)) {
+        cut_set(cut->out, taking->now, true);
+        gap->events++;
+    }
     taking->now++;
 }
 

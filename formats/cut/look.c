@@ -111,6 +111,24 @@ static const struct vs_device_state *device_of(struct vs_state *state,
                                                                                            : NULL;
 }
 
+/* A call on an event, asking about it included, that has not failed. */
+static bool is_on_event(const struct vs_event *event)
+{
+    return (event->result == 0 || event->result == RESULT_NOT_READY) &&
+           (event->kind == VS_KIND_EVENT_RECORD || event->kind == VS_KIND_EVENT_QUERY ||
+            event->kind == VS_KIND_EVENT_DESTROY);
+}
+
+/* Such a call that no block waits for, and that ends nothing of its thread; also after it. */
+static bool is_idle(const struct vs_state *state, const struct vs_sequenced_event *sequenced)
+{
+    const struct vs_event *event = &sequenced->event;
+    return event->free_bytes == VS_FREE_UNKNOWN &&
+           vs_wait_events_get(&state->wait_events, event->handle) == NULL &&
+           vs_calls_under_way_get(&state->under_way, sequenced->thread) == NULL &&
+           vs_sizes_get(&state->recorders, sequenced->thread) == NULL;
+}
+
 /* ---- what matters ------------------------------------------------------------------------ */
 
 static int add_point(struct vs_cut *cut, uint64_t at)
@@ -200,8 +218,10 @@ static int look_at(struct looking *looking, const struct vs_sequenced_event *seq
     struct besides before = {0}, after;
     if (device != NULL)
         before = besides_of(looking, device);
+    bool goes = is_on_event(event) && is_idle(state, sequenced);
     int error = vs_state_event(state, sequenced);
-    bool goes = false;
+    if (goes)
+        goes = is_idle(state, sequenced);
     if (device != NULL) {
         after = besides_of(looking, device);
         goes = are_same(&before, &after);
