@@ -30,7 +30,7 @@ enum { OUT_OF_MEMORY = 2 };
 struct habits {
     const char *name;
     unsigned segments, samples, failures, ooms, waits, captures, losses, holes, direct, pools, vmm;
-    bool totals;
+    bool totals, under;
     size_t chunk;
 };
 
@@ -229,6 +229,58 @@ static void capture(struct program *program)
     program->capturing = begins ? stream : 0;
 }
 
+/* A block in memory that an allocator under the layer's mapped: in one of its two ranges. */
+static void put_under(struct program *program, uint8_t kind, uint64_t range)
+{
+    program->allocated[0] += kind == VS_KIND_FW_ALLOC ? MIB : 0 - MIB;
+    put(program, (struct vs_event){.kind = kind,
+                                   .address = BASE + (4ULL << 44) + range * 64 * MIB,
+                                   .size = MIB,
+                                   .handle = 1,
+                                   .stream = 0x5000,
+                                   .extra = {program->allocated[0], program->reserved[0]}});
+}
+
+/* Two ranges of it come, each with its first blocks. */
+static void map_under(struct program *program)
+{
+    for (uint64_t range = 0; range < 2; range++) {
+        struct vs_event event = {.module = PROGRAM,
+                                 .kind = VS_KIND_RESERVE,
+                                 .address = BASE + (4ULL << 44) + range * 64 * MIB,
+                                 .size = 32 * MIB};
+        put(program, event);
+        put(program, (struct vs_event){.kind = VS_KIND_PHYS_CREATE,
+                                       .module = PROGRAM,
+                                       .handle = 0x200 + range,
+                                       .size = 32 * MIB,
+                                       .extra = {1}});
+        event.kind = VS_KIND_MAP;
+        event.handle = 0x200 + range;
+        put(program, event);
+        program->reserved[0] += 32 * MIB;
+        for (int i = 0; i < 2; i++) {
+            put_under(program, VS_KIND_FW_ALLOC, range);
+            put_under(program, VS_KIND_FW_FREE, range);
+        }
+    }
+}
+
+/* Both are unmapped while the first has a block, so that the second is what is given back. */
+static void unmap_under(struct program *program)
+{
+    put_under(program, VS_KIND_FW_ALLOC, 0);
+    for (uint64_t range = 0; range < 2; range++)
+        put(program, (struct vs_event){.kind = VS_KIND_UNMAP,
+                                       .module = PROGRAM,
+                                       .address = BASE + (4ULL << 44) + range * 64 * MIB,
+                                       .size = 32 * MIB});
+    program->reserved[0] -= 32 * MIB;
+    for (int i = 0; i < 20; i++)
+        change_block(program);
+    put_under(program, VS_KIND_FW_FREE, 0);
+}
+
 static bool one_in_thousand(struct program *program, unsigned count)
 {
     return draw(program, 1000) < count;
@@ -336,6 +388,14 @@ static void record(const struct habits *habits, uint64_t seed, uint64_t events, 
     for (int device = 0; device < DEVICES; device++) /* something to begin with */
         for (int i = 0; i < 8; i++)
             change_segment(program);
+    while (program->events < events / 2)
+        step(program);
+    if (habits->under)
+        map_under(program);
+    for (int i = 0; i < 500; i++)
+        step(program);
+    if (habits->under)
+        unmap_under(program);
     while (program->events < events)
         step(program);
     put(program, (struct vs_event){.kind = VS_KIND_PROCESS_END, .handle = VS_END_EXIT, .size = 1});
@@ -657,6 +717,12 @@ static const struct habits all_habits[] = {
      .captures = 1,
      .totals = true,
      .chunk = 700},
+    {.name = "an allocator under the layer's",
+     .segments = 2,
+     .samples = 2,
+     .totals = true,
+     .under = true,
+     .chunk = 1500},
     {.name = "losses and holes",
      .segments = 4,
      .samples = 5,
