@@ -264,7 +264,8 @@ static void print_cut(const struct page *page, const struct report *report)
     const struct vs_summary *summary = report->summary;
     if (summary->cuts.gaps != 0) {
         print_gaps(page, "Cut:", &summary->cuts, summary->start_ns);
-        fputs("         short-lived blocks and events of streams; peaks, failures and what is live are as "
+        fputs("         short-lived blocks and events of streams; peaks, failures and what is live "
+              "are as "
               "they "
               "were;\n         growth and phases are not judged, calls count outside of the gaps\n",
               page->out);

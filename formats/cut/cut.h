@@ -4,8 +4,8 @@
  * each device's peaks, each failed request and the end. Around them, in the
  * windows, it has every event. In between, in the gaps, blocks of a caching
  * layer that came and went within the gap are taken out, and calls on events that
- * no block waits for, and nothing else: so what is live in a window, and every figure of it, is what it was (docs/format.md
- * §13). Memory: that of a reader, and two bits for each event.
+ * no block waits for, and nothing else: so what is live in a window, and every figure of it, is
+ * what it was (docs/format.md §13). Memory: that of a reader, and two bits for each event.
  */
 #ifndef VS_FORMATS_CUT_H
 #define VS_FORMATS_CUT_H

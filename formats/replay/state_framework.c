@@ -64,6 +64,8 @@ void framework_cut(struct vs_state *state, const struct vs_event *event)
 /* At a device's last report in the gap nothing is missing: what differs there is not of the cut. */
 void framework_cut_end(struct vs_state *state)
 {
+    if (!state->cut)
+        return;
     state->cut = false;
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++) {
         struct vs_device_state *device = state->devices[i];
