@@ -216,6 +216,11 @@ def check_said(checker, name, out, found):
 def check_exports(checker, name, whole, out, folder):
     for form in FORMATS:
         get(checker, "export", "--force", "-f", form, "-o", folder / "export", out)
+    gap = json.loads(get(checker, "report", "--json", out))["trace"]["cut"]["gaps"][0]
+    inside = (gap["from_ns"] + gap["to_ns"]) // 2
+    done = checker.run("in a gap", ["export", "-f", "folded", "--at", f"{inside}ns", "-o", "-", out])
+    if done.returncode != 1 or "is not known" not in done.stderr:
+        checker.fail("what is live in a gap is not told", ["export", "--at", inside, out], done)
     page = (folder / "export").with_suffix(".page")
     get(checker, "export", "-f", "html", "-o", page, out)
     if "of a cut trace, without" not in page.read_text(encoding="utf-8"):
