@@ -14,6 +14,7 @@
 #include "redact.h"
 #include "replay/reader_facts.h"
 #include "replay/summary.h"
+#include "shapes.h"
 #include "trace_chunk.h"
 
 #define MIB (1ULL << 20)
@@ -765,4 +766,60 @@ Test(trace_cut, wide_windows_leave_all_of_it)
     cr_assert_eq(made.gaps, 0);
     cr_assert_geq(compared, 3000);
     unlink(path);
+}
+
+/* ---- files of every shape -------------------------------------------------------------------- */
+
+static uint64_t count_kind(struct vs_reader *reader, bool marks)
+{
+    struct vs_sequenced_event event;
+    uint64_t count = 0;
+    vs_reader_rewind(reader);
+    while (vs_reader_next(reader, &event) == 1)
+        count += is_mark(&event) == marks;
+    return count;
+}
+
+static void cut_shape(const struct shape *shape)
+{
+    char path[64], cut_path[64];
+    struct vs_bytes file = {0};
+    struct vs_reader *whole, *cut_reader;
+    struct vs_cut *cut;
+    struct vs_cut_made made;
+    struct vs_error error;
+    int fd = open_file(path), cut_fd = open_file(cut_path);
+    shape->make(&file);
+    cr_assert_eq(write(fd, file.data, file.bytes), (ssize_t)file.bytes);
+    cr_assert_eq(vs_reader_open(path, &whole, &error), 0);
+    bool is_cut = vs_reader_status(whole)->cut_gaps != 0;
+    cr_assert_eq(vs_cut_open(path, &cut, &error), is_cut ? -EALREADY : 0, "%s", shape->name);
+    if (!is_cut) {
+        cr_assert_eq(vs_cut_write(cut, cut_fd, 0, UINT64_MAX, &made), 0, "%s", shape->name);
+        cr_assert_eq(vs_reader_open(cut_path, &cut_reader, &error), 0, "%s", shape->name);
+        const struct vs_trace_status *before = vs_reader_status(whole);
+        const struct vs_trace_status *after = vs_reader_status(cut_reader);
+        cr_assert_eq(count_kind(cut_reader, true), 2 * made.gaps, "%s", shape->name);
+        cr_assert_eq(count_kind(cut_reader, false), before->events - made.events, "%s",
+                     shape->name);
+        cr_assert_eq(after->closed, before->closed, "%s", shape->name);
+        cr_assert_eq(after->damaged_chunks, 0);
+        cr_assert_eq(after->missing_events, before->missing_events, "%s: %lu and %lu", shape->name,
+                     after->missing_events, before->missing_events);
+        vs_reader_close(cut_reader);
+    }
+    vs_cut_close(cut);
+    vs_reader_close(whole);
+    vs_bytes_free(&file);
+    close(fd);
+    close(cut_fd);
+    unlink(path);
+    unlink(cut_path);
+}
+
+Test(trace_cut, files_of_every_shape_can_be_cut)
+{
+    for (size_t i = 0; i < shape_count; i++)
+        if (shapes[i].opens == 0)
+            cut_shape(&shapes[i]);
 }
