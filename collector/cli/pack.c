@@ -235,9 +235,8 @@ static bool cut_trace(struct packing *packing, const struct report *report)
     packing->first = 1;
     if (others >= limit_bytes)
         return true;
-    if (!pack_cut_make(packing->trace_path, packing->cut_fd, limit_bytes - others, &packing->cut))
-        return false;
-    if (packing->cut.no_gain)
+    pack_cut_make(&packing->cut, packing->trace_path, packing->cut_fd, limit_bytes - others);
+    if (packing->cut.bytes == 0)
         return true;
     struct report told = *report;
     told.beside = &packing->cut.cuts;
@@ -283,8 +282,9 @@ static void tell_left_out(const struct packing *packing)
     if (packing->first > 0)
         fprintf(stderr,
                 "vramscope: %s: the trace (%s) does not fit into --limit and is left out; the "
-                "reports are in\n",
-                packing->out, vs_format_size((int64_t)packing->trace_bytes).text);
+                "reports are in%s%s\n",
+                packing->out, vs_format_size((int64_t)packing->trace_bytes).text,
+                packing->cut.why.text[0] == 0 ? "" : "; it cannot be cut: ", packing->cut.why.text);
     else if (packing->no_page.text[0] != 0)
         fprintf(stderr, "vramscope: %s: %s is left out: %s\n", packing->out, page_name,
                 packing->no_page.text);
@@ -324,7 +324,6 @@ static int make_members(const struct report *report, void *self)
         fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
     int status = error == 0 ? finish(packing, report) : CMD_FAILED;
     zip_free(packing->members, MEMBERS);
-    pack_cut_release(&packing->cut);
     return status;
 }
 
@@ -371,8 +370,11 @@ static int pack_trace(const char *trace, struct packing *packing,
         packing->trace_path = path;
         if (redact_trace(trace, packing->trace_fd, &redacted, &whole)) {
             packing->trace_bytes = redacted.bytes;
+            if (redacted.bytes > (uint64_t)packing->limit_bytes)
+                pack_cut_begin(&packing->cut, path);
             status = pack_copy(packing, others);
         }
+        pack_cut_release(&packing->cut);
         close(packing->trace_fd);
         unlink(path);
     }

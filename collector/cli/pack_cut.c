@@ -7,13 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cut/cut.h"
+static void *look(void *self)
+{
+    struct pack_cut *cut = self;
+    cut->error = vs_cut_open(cut->path, &cut->trace, &cut->why);
+    return NULL;
+}
 
-static int note_gaps(const struct vs_cut *cut, const struct vs_cut_made *made, struct pack_cut *out)
+void pack_cut_begin(struct pack_cut *cut, const char *path)
+{
+    cut->path = path;
+    cut->begun = pthread_create(&cut->thread, NULL, look, cut) == 0;
+}
+
+static void wait_for_look(struct pack_cut *cut)
+{
+    if (cut->begun)
+        pthread_join(cut->thread, NULL);
+    cut->begun = false;
+}
+
+static int note_gaps(struct pack_cut *cut, const struct vs_cut_made *made)
 {
     size_t count;
-    const struct vs_cut_gap *gaps = vs_cut_gaps(cut, &count);
-    struct vs_cuts *cuts = &out->cuts;
+    const struct vs_cut_gap *gaps = vs_cut_gaps(cut->trace, &count);
+    struct vs_cuts *cuts = &cut->cuts;
     cuts->gaps = made->gaps;
     cuts->events = made->events;
     cuts->count = count < VS_CUTS_KEPT ? count : VS_CUTS_KEPT;
@@ -25,29 +43,30 @@ static int note_gaps(const struct vs_cut *cut, const struct vs_cut_made *made, s
     return 0;
 }
 
-bool pack_cut_make(const char *path, int fd, uint64_t limit_bytes, struct pack_cut *out)
+void pack_cut_make(struct pack_cut *cut, const char *path, int fd, uint64_t limit_bytes)
 {
-    struct vs_cut *cut = NULL;
     struct vs_cut_made made;
-    struct vs_error why = {{0}};
-    *out = (struct pack_cut){0};
-    int error = vs_cut_open(path, &cut, &why);
+    wait_for_look(cut);
+    cut->path = path;
+    if (cut->trace == NULL && cut->error == 0)
+        look(cut);
+    int error = cut->error;
     if (error == 0)
-        error = vs_cut_fit(cut, fd, limit_bytes, &made);
+        error = vs_cut_fit(cut->trace, fd, limit_bytes, &made);
     if (error == 0)
-        error = note_gaps(cut, &made, out);
-    vs_cut_close(cut);
+        error = note_gaps(cut, &made);
     if (error == 0)
-        out->bytes = made.bytes;
-    out->no_gain = error == -EFBIG || error == -EALREADY;
-    if (error != 0 && !out->no_gain)
-        fprintf(stderr, "vramscope: the trace cannot be cut: %s\n",
-                why.text[0] != 0 ? why.text : strerror(-error));
-    return error == 0 || out->no_gain;
+        cut->bytes = made.bytes;
+    else if (error == -EFBIG || error == -EALREADY)
+        cut->why.text[0] = 0;
+    else if (cut->why.text[0] == 0)
+        snprintf(cut->why.text, sizeof(cut->why.text), "%s", strerror(-error));
 }
 
 void pack_cut_release(struct pack_cut *cut)
 {
+    wait_for_look(cut);
+    vs_cut_close(cut->trace);
     free(cut->cuts.items);
     *cut = (struct pack_cut){0};
 }

@@ -3,22 +3,32 @@
 #ifndef VS_CLI_PACK_CUT_H
 #define VS_CLI_PACK_CUT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cut/cut.h"
 #include "replay/analysis.h"
 
+/* Begins as zeros. */
 struct pack_cut {
+    const char *path;
+    pthread_t thread; /* that looks through the trace */
+    bool begun;
+    struct vs_cut *trace;
+    int error;
+    struct vs_error why; /* it cannot be cut; "" unless something went wrong */
     uint64_t bytes;      /* of the cut trace; 0: there is none */
     struct vs_cuts cuts; /* what was taken out */
-    bool no_gain;        /* what has to stay is too large */
 };
 
+/* Looks through the trace at `path`, which stays, while the caller does something else. */
+void pack_cut_begin(struct pack_cut *cut, const char *path);
 /*
- * Cuts the trace at `path` to at most `limit_bytes`, into `fd` (regular; for reading and writing).
- * False with a line on stderr when that went wrong; `no_gain` is none. Release it in any case.
+ * Cuts it to at most `limit_bytes`, into `fd` (regular; for reading and writing). Nothing is
+ * cut where what has to stay is larger.
  */
-bool pack_cut_make(const char *path, int fd, uint64_t limit_bytes, struct pack_cut *out);
+void pack_cut_make(struct pack_cut *cut, const char *path, int fd, uint64_t limit_bytes);
 void pack_cut_release(struct pack_cut *cut);
 
 #endif
