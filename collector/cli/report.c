@@ -65,8 +65,8 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
         result = summary->phases.error;
     }
     if (result == 0)
-        status =
-            use(&(struct report){summary, &places, options, others, &grown, &categories}, self);
+        status = use(&(struct report){summary, &places, options, others, &grown, &categories, NULL},
+                     self);
     else
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
     vs_categories_release(&categories);

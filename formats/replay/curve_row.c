@@ -67,6 +67,9 @@ void vs_curve_row(struct vs_curve_walks *walks, const struct vs_state *state,
                   const struct vs_device_state *device, const struct vs_bands *bands,
                   struct vs_curve_row *row)
 {
+    *row = (struct vs_curve_row){0};
+    if (bands == NULL)
+        return;
     fill_row(device, bands, row);
     fill_largest(walks, state, device, row);
 }

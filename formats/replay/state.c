@@ -218,6 +218,12 @@ static void apply_other(struct vs_state *state, const struct vs_sequenced_event 
     case VS_KIND_TORN:
         state->counts.torn++;
         break;
+    case VS_KIND_CUT:
+        framework_cut(state, event);
+        break;
+    case VS_KIND_CUT_END:
+        framework_cut_end(state);
+        break;
     case VS_KIND_POOL_ALLOC:
         pool_alloc(state, event);
         break;

@@ -115,6 +115,8 @@ struct vs_device_state {
     int64_t segment_backed;           /* of these, with memory of this process behind them */
     int64_t before_recording;         /* blocks it had before the first event, not freed since */
     int64_t unseen_reserved;          /* what it reports beyond the segments seen */
+    int64_t cut_allocated;            /* in a gap: what we had at its last report */
+    bool cut_reported;                /* in a gap: it has reported */
     int64_t pool_reserved, pool_used; /* of driver pools it works on */
     int64_t waiting_bytes;            /* freed, and still waited for */
     uint64_t deferred_waits;          /* events of blocks that are not known */
@@ -462,6 +464,8 @@ struct vs_state {
     uint64_t communicator_now;    /* that the event being folded made or ended; 0 none */
     uint32_t thread_now;          /* of the event being folded */
 
+    bool cut;            /* in a gap of a cut trace: what came and went in it is not there */
+    uint64_t cut_events; /* taken out of it so far */
     bool lost_gave_back; /* a lost event released memory: whose and how much is not known */
     int64_t host_pinned, host_pinned_requested;
     int64_t host_rss, cgroup_limit; /* -1 unknown */

@@ -28,6 +28,7 @@ static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void
         vs_phases_start(&summary->phases, state),
         vs_lives_start(&summary->lives, state),
         vs_losses_start(&summary->losses, state),
+        vs_cuts_start(&summary->cuts, state),
         vs_growth_start(&summary->growth, state, &summary->objects),
         vs_invariants_start(&summary->invariants, state),
         vs_timeline_start(&summary->timeline, state, row, row_self),
@@ -233,6 +234,7 @@ static int finish(struct vs_summary *summary)
                     summary->timeline.error,
                     summary->lives.error,
                     summary->losses.error,
+                    summary->cuts.error,
                     summary->growth.error};
     return first_error(errors, sizeof(errors) / sizeof(errors[0]));
 }
@@ -324,6 +326,7 @@ void vs_summary_free(struct vs_summary *summary)
     vs_timeline_release(&summary->timeline);
     vs_lives_release(&summary->lives);
     vs_losses_release(&summary->losses);
+    vs_cuts_release(&summary->cuts);
     vs_growth_release(&summary->growth);
     vs_state_destroy(summary->state);
     json_decref(summary->process);

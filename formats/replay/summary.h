@@ -36,6 +36,7 @@ struct vs_summary {
     struct vs_lives lives;
     struct vs_timeline timeline;
     struct vs_losses losses;
+    struct vs_cuts cuts;
     struct vs_growth growth;
     struct vs_invariants invariants;
 

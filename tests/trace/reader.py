@@ -42,6 +42,8 @@ def print_all(path):
     print_definitions(trace)
     status = trace.status
     print("status", shown, status.holes, status.missing, len(trace.live), int(status.closed))
+    if status.cut_gaps:
+        print("cut", status.cut_events, status.cut_gaps)
     trace.close()
 
 

@@ -189,7 +189,9 @@ def _failure_json(figures, key, failure):
 
 def report_json(figures):
     """Fields of vramscope-report/1 that this reader computes; the others are not there."""
-    trace, fold = figures.trace, figures.fold
+    trace, fold, cut = figures.trace, figures.fold, {}
+    if trace.status.cut_gaps:
+        cut["cut"] = {"events": trace.status.cut_events, "gap_count": trace.status.cut_gaps}
     process = {name: value for name, value in trace.facts.get("process", {}).items()
                if name in ("pid", "host_pid", "parent_pid", "exe", "title", "title_end", "host", "boot_id", "rank",
                            "local_rank", "world_size", "job_id", "driver_version", "runtime_versions", "settings")}
@@ -197,7 +199,8 @@ def report_json(figures):
         "schema": "vramscope-report/1", "reader": "python", "left_out": figures.left_out,
         "trace": {"file": trace.path, "format_version": 1, "bytes": trace.bytes, "events": fold.events,
                   "lost": fold.lost, "torn": fold.torn, "complete": figures.complete, "ended": figures.ended,
-                  "exit_code": figures.exit_code, "signal": figures.signal, "duration_ns": figures.duration_ns},
+                  "exit_code": figures.exit_code, "signal": figures.signal, "duration_ns": figures.duration_ns,
+                  **cut},
         "process": process,
         "hooks": {"driver_events": fold.driver_events, "runtime_events": fold.runtime_events,
                   "framework_events": fold.framework_events},

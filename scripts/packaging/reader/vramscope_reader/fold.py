@@ -69,6 +69,7 @@ class Device:
         self.layers = (Total(), Total(), Total())
         # the framework's
         self.framework = self.framework_seen = self.reported = False
+        self.cut_allocated = None  # what the framework held by the events, at its latest report in a gap
         self.framework_owner, self.layer, self.framework_events = "unknown", None, 0
         self.reported_allocated = self.reported_reserved = 0
         self.segment_bytes = self.segment_backed = self.unseen_reserved = self.before_recording = 0
@@ -133,6 +134,7 @@ class Fold(Memory, Pools, Vmm):
         self.lossy, self.lost, self.torn = False, 0, 0
         self.events = self.driver_events = self.runtime_events = self.framework_events = 0
         self.start_ns = _count(trace.facts.get("clock", {}).get("start"), "monotonic_ns")
+        self.in_gap = False  # of a cut trace: docs/format.md §13
         self.own_pid = _count(trace.facts.get("process"), "host_pid")
         self.now_ns = self.sequence = 0
         self.failures = {}
@@ -144,7 +146,8 @@ class Fold(Memory, Pools, Vmm):
         self.start_vmm()
         self.handlers = {**self.memory_handlers(), **self.pool_handlers(), **self.vmm_handlers(),
                          k.NUMBER["fw_alloc"]: self.framework_alloc, k.NUMBER["fw_free"]: self.framework_free,
-                         k.NUMBER["other_process"]: self.other_process}
+                         k.NUMBER["other_process"]: self.other_process,
+                         k.NUMBER["cut"]: self._cut, k.NUMBER["cut_end"]: self._cut_end}
         for index, row in trace.devices.items():
             self.device(index).total_bytes = row[1]
 
@@ -540,6 +543,8 @@ class Fold(Memory, Pools, Vmm):
         if event.extra0 > MOST or event.extra1 > MOST:
             return
         allocated = event.extra0 - device.layers[FRAMEWORK].live
+        if self.in_gap and device.reported:  # blocks that were live here are not in the trace
+            device.cut_allocated, allocated = device.layers[FRAMEWORK].live, 0
         reserved = event.extra1 - device.reserved()
         if reserved < 0 and device.reported:
             reserved += self.drop_unmapped(device, -reserved)
@@ -550,6 +555,19 @@ class Fold(Memory, Pools, Vmm):
             self.move(self.special_site(device.index, FRAMEWORK, kind), allocated, 0)
         device.unseen_reserved += reserved
         device.reported_allocated, device.reported_reserved, device.reported = event.extra0, event.extra1, True
+
+    def _cut(self, _event, _undo):
+        self.in_gap = True
+        for device in self.devices.values():
+            device.cut_allocated = None
+
+    def _cut_end(self, _event, _undo):
+        """At a device's last report in the gap nothing is missing: what differs there is not of the cut."""
+        self.in_gap = False
+        for device in self.devices.values():
+            if device.cut_allocated is not None and device.cut_allocated != device.reported_allocated:
+                self.move(self.special_site(device.index, FRAMEWORK, UNCERTAIN),
+                          device.reported_allocated - device.cut_allocated, 0)
 
     def finish(self):
         for site in self.sites.values():

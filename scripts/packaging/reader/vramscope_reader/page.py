@@ -30,6 +30,12 @@ class Recorder:
             each = max(STRETCHES // max(len(fold.trace.devices), 1), STRETCHES_LEAST)
             curve, self.marks[device.index] = Curve(each), {}
             self.curves[device.index] = curve
+        if not fold.in_gap:  # there the curve goes on as it was
+            self._add(curve, fold, device)
+        self._note_peaks(fold, device)
+
+    @staticmethod
+    def _add(curve, fold, device):
         reserved, backed = device.reserved(), device.backed()
         allocated = device.layers[FRAMEWORK].live if device.framework_seen else 0
         measured = device.measured and not device.open and device.why_not is None
@@ -38,7 +44,6 @@ class Recorder:
         curve.add(max(fold.now_ns - fold.start_ns, 0), fold.sequence, device.layers[device.top].live, allocated,
                   reserved, used, backed, other, used - backed - other if measured else 0, fold.host_pinned,
                   int(measured))
-        self._note_peaks(fold, device)
 
     def _note_peaks(self, fold, device):
         marks, at = self.marks[device.index], (fold.sequence, max(fold.now_ns - fold.start_ns, 0))

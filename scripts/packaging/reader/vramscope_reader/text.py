@@ -86,6 +86,9 @@ def _head(figures):
         yield (f"incomplete: {status.missing} events are missing in {status.holes} places" +
                (", the file is cut off" if status.truncated else "") +
                (f", {status.damaged} parts are damaged" if status.damaged else ""))
+    if status.cut_gaps:
+        yield (f"cut: {status.cut_events} events of short-lived blocks and of streams were taken out of "
+               f"{status.cut_gaps} gaps; peaks, failures and what is live are as they were")
     if fold.lost or fold.torn:
         yield f"{fold.lost} events were lost while recording, {fold.torn} cut short: what they did is uncertain"
 

@@ -10,13 +10,13 @@ from .packing import TRACE_MAGIC, open_trace, unpack_chunk
 from .xxh64 import xxh64
 
 EVENTS, STRINGS, THREADS, MODULES, DEVICES, STACKS, META, KEYFRAME = 0x8001, 2, 3, 4, 5, 6, 7, 8
-CODES, SYMBOLS, ROOM, END = 9, 10, 14, 15
+CODES, SYMBOLS, CUT, ROOM, END = 9, 10, 0x800B, 14, 15
 # Of each table (§7): the bits of its numbers, how many texts a row has, whether it has words.
 SHAPES = {STRINGS: ((32,), 1, False), THREADS: ((32,), 1, False),
           MODULES: ((32, 32, 64, 64, 64), 2, False), DEVICES: ((8, 64, 1), 4, False),
           STACKS: ((32, 32), 0, True), CODES: ((32, 32), 2, False),
           SYMBOLS: ((64, 32, 64, 32, 32), 2, False), META: ((), 2, False)}
-KNOWN = {EVENTS, KEYFRAME, ROOM, END, *SHAPES}
+KNOWN = {EVENTS, KEYFRAME, CUT, ROOM, END, *SHAPES}
 HEADER, MOST_BYTES, MOST_COUNT, FOREIGN = 64, 64 << 20, 1 << 18, 1 << 20
 UNKNOWN_64 = col.M64
 
@@ -59,6 +59,7 @@ class Status:
         self.truncated = False
         self.closed = False    # it has its END
         self.holes = self.missing = 0
+        self.cut_events = self.cut_gaps = 0  # taken out when the trace was made smaller
 
 
 class Trace:
@@ -173,6 +174,8 @@ class Trace:
         elif chunk.kind == END:
             self.end_index = chunk.first
             self.status.closed = True
+        elif chunk.kind == CUT:
+            self.status.cut_events, self.status.cut_gaps = chunk.first, chunk.mark
         elif chunk.kind != ROOM:
             self.chunks.append(chunk)
 
