@@ -13,6 +13,8 @@ LEFT_OUT = ("why requests ran out of memory", "growth", "fragmentation", "segmen
             "what memory was for", "slow calls")
 RING = "the events in the ring beside the trace"  # docs/format.md §12: read by the version that wrote it
 
+GAPS_KEPT = 4096
+
 
 class Place:
     """Sites whose stacks have the same frames, and which are alike in all else."""
@@ -190,8 +192,10 @@ def _failure_json(figures, key, failure):
 def report_json(figures):
     """Fields of vramscope-report/1 that this reader computes; the others are not there."""
     trace, fold, cut = figures.trace, figures.fold, {}
-    if trace.status.cut_gaps:
-        cut["cut"] = {"events": trace.status.cut_events, "gap_count": trace.status.cut_gaps}
+    if fold.gaps:
+        cut["cut"] = {"events": sum(gap[0] for gap in fold.gaps), "gap_count": len(fold.gaps),
+                      "gaps": [{"events": events, "from_ns": figures.at(start), "to_ns": figures.at(end)}
+                               for events, start, end in fold.gaps[:GAPS_KEPT]]}
     process = {name: value for name, value in trace.facts.get("process", {}).items()
                if name in ("pid", "host_pid", "parent_pid", "exe", "title", "title_end", "host", "boot_id", "rank",
                            "local_rank", "world_size", "job_id", "driver_version", "runtime_versions", "settings")}

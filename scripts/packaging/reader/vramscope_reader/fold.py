@@ -134,7 +134,7 @@ class Fold(Memory, Pools, Vmm):
         self.lossy, self.lost, self.torn = False, 0, 0
         self.events = self.driver_events = self.runtime_events = self.framework_events = 0
         self.start_ns = _count(trace.facts.get("clock", {}).get("start"), "monotonic_ns")
-        self.in_gap = False  # of a cut trace: docs/format.md §13
+        self.in_gap, self.gaps = False, []  # of a cut trace, docs/format.md §13: (events, from, to)
         self.own_pid = _count(trace.facts.get("process"), "host_pid")
         self.now_ns = self.sequence = 0
         self.failures = {}
@@ -556,8 +556,9 @@ class Fold(Memory, Pools, Vmm):
         device.unseen_reserved += reserved
         device.reported_allocated, device.reported_reserved, device.reported = event.extra0, event.extra1, True
 
-    def _cut(self, _event, _undo):
+    def _cut(self, event, _undo):
         self.in_gap = True
+        self.gaps.append((event.size, event.time, event.extra0))
         for device in self.devices.values():
             device.cut_allocated = None
 
@@ -565,6 +566,7 @@ class Fold(Memory, Pools, Vmm):
         """At a device's last report in the gap nothing is missing: what differs there is not of the cut."""
         self.in_gap = False
         for device in self.devices.values():
+            self.device(device.index)
             if device.cut_allocated is not None and device.cut_allocated != device.reported_allocated:
                 self.move(self.special_site(device.index, FRAMEWORK, UNCERTAIN),
                           device.reported_allocated - device.cut_allocated, 0)

@@ -17,6 +17,10 @@ OOM_SETS, SET_SITES, KEY_SITES = 8, 250, 2000
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.html")
 
 
+def _without(status):
+    return f"of a cut trace, without {status.cut_events} events" if status.cut_gaps else None
+
+
 class Recorder:
     """What the first reading gathers of each device."""
 
@@ -163,7 +167,7 @@ class Page:
                 "lost": figures.fold.lost, "torn": figures.fold.torn, "complete": figures.complete,
                 "damaged": bool(trace.status.damaged or trace.status.truncated), "ended": figures.ended, "exit_code": figures.exit_code,
                 "signal": figures.signal, "duration_ns": figures.duration_ns, "from_ns": 0,
-                "to_ns": figures.duration_ns, "filter": None}
+                "to_ns": figures.duration_ns, "filter": _without(trace.status)}
 
     def _rows(self, device, curve):
         rows, out = curve.rows(), {"time": TIME, **COLUMNS}

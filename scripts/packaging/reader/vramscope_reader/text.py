@@ -9,7 +9,7 @@ from .fold import DRIVER, FRAMEWORK
 from .owners import SHOWN
 from .stacks import NATIVE, PYTHON, backward_node, base_name, main_frame
 
-WIDTH, TOP, OOMS_SHOWN = 100, 10, 8
+WIDTH, TOP, OOMS_SHOWN, GAPS_SHOWN = 100, 10, 8, 3
 
 
 def size(value):
@@ -86,9 +86,11 @@ def _head(figures):
         yield (f"incomplete: {status.missing} events are missing in {status.holes} places" +
                (", the file is cut off" if status.truncated else "") +
                (f", {status.damaged} parts are damaged" if status.damaged else ""))
-    if status.cut_gaps:
-        yield (f"cut: {status.cut_events} events of short-lived blocks and of streams were taken out of "
-               f"{status.cut_gaps} gaps; peaks, failures and what is live are as they were")
+    for events, start, end in fold.gaps[:GAPS_SHOWN]:
+        yield f"cut: {events} events between {moment(figures.at(start))} and {moment(figures.at(end))}"
+    if fold.gaps:
+        yield ("     short-lived blocks and events of streams; peaks, failures and what is live are as they were"
+               + (f"; in all {len(fold.gaps)} gaps" if len(fold.gaps) > GAPS_SHOWN else ""))
     if fold.lost or fold.torn:
         yield f"{fold.lost} events were lost while recording, {fold.torn} cut short: what they did is uncertain"
 
