@@ -14,6 +14,7 @@ struct report_options {
     bool json;
     bool markdown;
     bool what_is_inside;
+    bool alone;    /* no trace beside it is looked into */
     bool full;     /* every frame, no folding */
     bool by_given; /* JSON: add the groups */
     enum vs_group_by by;
@@ -71,9 +72,17 @@ struct report_folder {
     struct report_others traces;
     bool all_read;
 };
+/* Only the paths, by name. 0 or a negative errno value; release it in any case. */
+int report_list_traces(const char *path, struct report_folder *folder);
 /* False with a line on stderr when there is nothing to report. Release it in any case. */
 bool report_open_folder(const char *path, struct report_folder *folder);
 void report_release_folder(struct report_folder *folder);
+
+/*
+ * siblings.c: looks into the traces beside `path` for what other processes held when
+ * requests of this one failed (replay/siblings.h). False with a line on stderr without memory.
+ */
+bool report_look_beside(const char *path, struct vs_summary *summary);
 
 /* ---- names ------------------------------------------------------------------------- */
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Below a failed request: what other processes held of the device at that moment. */
+#include <inttypes.h>
+
+#include "report_page.h"
+
+/* "9.00 GiB: 1.00 GiB allocated, 7.50 GiB cached, 7.00 GiB of it releasable". */
+static void describe_use(const struct vs_sibling_use *use, char *out, size_t room)
+{
+    char given[64] = "", cache[160] = "";
+    if (use->releasable_known && use->reserved > use->allocated)
+        snprintf(given, sizeof(given), ", %s of it free to be given back",
+                 size_text((int64_t)use->releasable).text);
+    if (use->framework)
+        snprintf(cache, sizeof(cache), ": %s allocated, %s cached%s",
+                 size_text(use->allocated).text, size_text(use->reserved - use->allocated).text,
+                 given);
+    snprintf(out, room, "%s%s", size_text(use->device_bytes).text, cache);
+}
+
+static void print_sibling(const struct page *page, const struct vs_sibling *sibling,
+                          const struct vs_sibling_use *use)
+{
+    char held[256], text[640];
+    describe_use(use, held, sizeof(held));
+    snprintf(text, sizeof(text), "pid %" PRIu64 " (%.60s; %.100s) held %s%s", sibling->pid,
+             vs_sibling_name(sibling), sibling->exe[0] != 0 ? sibling->exe : "program unknown",
+             held, sibling->whole ? "" : "; parts of its trace are missing");
+    page_wrap(page, 12, text);
+    if (use->releasable == 0)
+        return;
+    snprintf(text, sizeof(text),
+             "%s in pid %" PRIu64 " would have given back %s, its end all of it",
+             use->give_back != NULL ? use->give_back : "emptying its framework's cache",
+             sibling->pid, size_text((int64_t)use->releasable).text);
+    page_wrap(page, 14, text);
+}
+
+void report_print_siblings(const struct page *page, const struct report *report, size_t oom)
+{
+    const struct vs_siblings *siblings = &report->summary->siblings;
+    const struct vs_oom *failed = &report->summary->ooms.items[oom];
+    for (size_t i = 0; i < siblings->count; i++)
+        if (siblings->items[i].use[oom].there)
+            print_sibling(page, &siblings->items[i], &siblings->items[i].use[oom]);
+    for (size_t i = 0; i < failed->other_count && i < VS_OOM_OTHERS; i++)
+        if (vs_siblings_concern(failed) &&
+            vs_siblings_by_pid(siblings, failed->others[i].pid) == NULL)
+            fprintf(page->out, "            pid %" PRIu64 " (not traced here) held %s, by NVML\n",
+                    failed->others[i].pid, size_text((int64_t)failed->others[i].bytes).text);
+}
+
+void report_print_looked(const struct page *page, const struct report *report)
+{
+    const struct vs_siblings *siblings = &report->summary->siblings;
+    if (!siblings->looked || siblings->traces == 0)
+        return;
+    size_t looked = siblings->traces - siblings->ignored - siblings->skip_count;
+    fprintf(page->out,
+            "  %zu other trace%s of this folder looked into; of this device and moment: %zu\n",
+            looked, plural(looked), siblings->count);
+    for (size_t i = 0; i < siblings->skip_count; i++)
+        fprintf(page->out, "    %s: %s\n", page_fit(siblings->skips[i].file, 60).text,
+                siblings->skips[i].why);
+    if (siblings->ignored != 0)
+        fprintf(page->out, "    %zu more were not\n", siblings->ignored);
+}
