@@ -9,6 +9,7 @@ static json_t *traced_json(const struct vs_sibling *sibling, const struct vs_sib
     json_set(object, "traced", json_true());
     json_set(object, "file", json_text(sibling->file));
     json_set(object, "device_bytes", json_integer(use->device_bytes));
+    json_set(object, "uncertain_bytes", json_integer(use->uncertain));
     json_set(object, "allocated_bytes", json_integer_if(use->framework, use->allocated));
     json_set(object, "reserved_bytes", json_integer_if(use->framework, use->reserved));
     json_set(object, "cached_bytes",

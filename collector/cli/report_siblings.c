@@ -7,7 +7,10 @@
 /* "9.00 GiB: 1.00 GiB allocated, 7.50 GiB cached, 7.00 GiB of it releasable". */
 static void describe_use(const struct vs_sibling_use *use, char *out, size_t room)
 {
-    char given[64] = "", cache[160] = "";
+    char given[64] = "", cache[160] = "", more[64] = "";
+    if (use->uncertain > 0)
+        snprintf(more, sizeof(more), " and up to %s more by difference",
+                 size_text(use->uncertain).text);
     if (use->releasable_known && use->reserved > use->allocated)
         snprintf(given, sizeof(given), ", %s of it free to be given back",
                  size_text((int64_t)use->releasable).text);
@@ -15,17 +18,20 @@ static void describe_use(const struct vs_sibling_use *use, char *out, size_t roo
         snprintf(cache, sizeof(cache), ": %s allocated, %s cached%s",
                  size_text(use->allocated).text, size_text(use->reserved - use->allocated).text,
                  given);
-    snprintf(out, room, "%s%s", size_text(use->device_bytes).text, cache);
+    snprintf(out, room, "%s%s%s", size_text(use->device_bytes).text, more, cache);
 }
 
 static void print_sibling(const struct page *page, const struct vs_sibling *sibling,
                           const struct vs_sibling_use *use)
 {
     char held[256], text[640];
+    char host[48] = "";
     describe_use(use, held, sizeof(held));
-    snprintf(text, sizeof(text), "pid %" PRIu64 " (%.60s; %.100s) held %s%s", sibling->pid,
+    if (sibling->host_pid != 0 && sibling->host_pid != sibling->pid)
+        snprintf(host, sizeof(host), "; %" PRIu64 " on the host", sibling->host_pid);
+    snprintf(text, sizeof(text), "pid %" PRIu64 " (%.60s; %.100s%s) held %s%s", sibling->pid,
              vs_sibling_name(sibling), sibling->exe[0] != 0 ? sibling->exe : "program unknown",
-             held, sibling->whole ? "" : "; parts of its trace are missing");
+             host, held, sibling->whole ? "" : "; parts of its trace are missing");
     page_wrap(page, 12, text);
     if (use->releasable == 0)
         return;

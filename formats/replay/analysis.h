@@ -97,7 +97,10 @@ struct vs_oom {
     char why[320];
     struct vs_oom_attempt attempts[VS_OOM_ATTEMPTS];
     size_t attempt_count; /* may exceed VS_OOM_ATTEMPTS: the later ones are counted only */
-    /* The other processes that held most, as of NVML's last answer; most first. */
+    /*
+     * The other processes that held most, as of NVML's last answer, or of its first one
+     * when that came right after the failure; most first.
+     */
     struct vs_oom_other {
         uint64_t pid, bytes;
     } others[VS_OOM_OTHERS];

@@ -282,6 +282,15 @@ static int in_order(const void *a, const void *b)
     return (left->sequence > right->sequence) - (left->sequence < right->sequence);
 }
 
+/* NVML may answer for the first time when the process is already ending of its failure. */
+static void note_late_others(const struct vs_ooms *ooms, struct vs_oom *oom)
+{
+    const struct vs_device_state *device = vs_state_device(ooms->state, oom->device);
+    if (device != NULL && oom->other_count == 0 && !oom->handled &&
+        ooms->state->last_time_ns - oom->time_ns <= WENT_ON_NS)
+        note_others(device, oom);
+}
+
 int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well)
 {
     size_t index = 0;
@@ -293,6 +302,8 @@ int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well)
         for (size_t i = 0; i < ooms->open_count; i++)
             ooms->items[ooms->open[i]].handled = true;
     ooms->open_count = 0;
+    for (size_t i = 0; i < ooms->count; i++)
+        note_late_others(ooms, &ooms->items[i]);
     if (ooms->count > 1)
         qsort(ooms->items, ooms->count, sizeof(*ooms->items), in_order);
     return ooms->error;

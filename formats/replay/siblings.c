@@ -132,17 +132,22 @@ static void answer(struct looking *looking, const struct question *question)
     if (device == NULL)
         return;
     vs_state_bands(looking->state, device, &bands);
-    use->device_bytes = bands.backed + bands.direct;
+    int64_t implicit = 0;
     for (int i = 0; i < VS_IMPLICITS; i++)
-        use->device_bytes += bands.implicit[i];
+        implicit += bands.implicit[i];
+    use->uncertain = implicit < bands.implicit_uncertainty ? implicit : bands.implicit_uncertainty;
+    use->device_bytes = bands.backed + bands.direct + implicit - use->uncertain;
     use->there = use->device_bytes != 0 || device->framework_seen;
     use->framework = device->framework_seen;
     if (!use->framework)
         return;
     use->allocated = bands.allocated;
     use->reserved = bands.reserved;
-    if (device->caching_layer != NULL)
-        use->give_back = device->caching_layer->give_back;
+    const struct vs_caching_layer *layer = device->caching_layer;
+    if (layer == NULL)
+        layer = vs_layer_of_library(vs_state_owner_name(looking->state, device->framework_owner));
+    if (layer != NULL)
+        use->give_back = layer->give_back;
     take_releasable(looking, device, use);
 }
 

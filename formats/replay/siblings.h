@@ -20,7 +20,8 @@ struct vs_sibling_use {
     bool there;     /* it lived then and had used the device; else all is 0 */
     bool framework; /* a caching layer told of blocks */
     bool releasable_known;
-    int64_t device_bytes; /* segments, memory beside them, and what is measured by difference */
+    int64_t device_bytes; /* segments, memory beside them, and what is certain of the differences */
+    int64_t uncertain;    /* more that was measured by difference and may be another process's */
     int64_t allocated, reserved;
     uint64_t releasable;   /* of the cache: what its framework gives back when told to */
     const char *give_back; /* the call that does; NULL not known */

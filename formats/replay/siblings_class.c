@@ -50,13 +50,16 @@ static struct together add_up(const struct vs_siblings *siblings, size_t oom)
     return all;
 }
 
-/* Whether the failing process's own memory does not explain it. */
+/*
+ * Whether the failing process's own memory does not explain it. `full` is by what its own
+ * memory was taken for: where others had the missing bytes, some of it was theirs.
+ */
 static bool is_open(const struct vs_oom *oom)
 {
     return vs_siblings_concern(oom) && oom->free_bytes != VS_FREE_UNKNOWN &&
            oom->free_bytes < oom->requested &&
-           (oom->class == VS_OOM_UNKNOWN || oom->class == VS_OOM_OUTSIDE ||
-            oom->class == VS_OOM_OTHER_PROCESS);
+           (oom->class == VS_OOM_UNKNOWN || oom->class == VS_OOM_FULL ||
+            oom->class == VS_OOM_OUTSIDE || oom->class == VS_OOM_OTHER_PROCESS);
 }
 
 __attribute__((format(printf, 3, 4))) static void
