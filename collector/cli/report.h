@@ -84,6 +84,16 @@ void report_release_folder(struct report_folder *folder);
  */
 bool report_look_beside(const char *path, struct vs_summary *summary);
 
+/* report_other_names.c: who a process is that NVML named; texts are "" and times 0 if not known. */
+struct report_other_process {
+    const char *title, *exe; /* of the summary */
+    uint64_t parent_pid;     /* 0 unknown */
+    bool age_known;
+    uint64_t age_ns; /* at the moment asked for */
+};
+struct report_other_process report_name_other(const struct vs_summary *summary, uint64_t pid,
+                                              uint64_t time_ns);
+
 /* ---- names ------------------------------------------------------------------------- */
 
 /* Name of an owner for people: "PyTorch" for its allocator's library. */

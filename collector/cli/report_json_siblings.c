@@ -19,12 +19,18 @@ static json_t *traced_json(const struct vs_sibling *sibling, const struct vs_sib
     return object;
 }
 
-static json_t *untraced_json(const struct vs_oom_other *other)
+static json_t *untraced_json(const struct vs_summary *summary, const struct vs_oom *oom,
+                             const struct vs_oom_other *other)
 {
+    struct report_other_process who = report_name_other(summary, other->pid, oom->time_ns);
     json_t *object = json_object();
     json_set(object, "pid", json_count(other->pid));
     json_set(object, "traced", json_false());
     json_set(object, "device_bytes", json_count(other->bytes));
+    json_set(object, "title", json_text(who.title));
+    json_set(object, "exe", json_text(who.exe));
+    json_set(object, "parent_pid", json_integer_if(who.parent_pid != 0, (int64_t)who.parent_pid));
+    json_set(object, "age_ns", who.age_known ? json_count(who.age_ns) : json_null());
     return object;
 }
 
@@ -39,7 +45,7 @@ json_t *report_json_others_then(const struct report *report, size_t oom)
                                   traced_json(&siblings->items[i], &siblings->items[i].use[oom]));
     for (size_t i = 0; i < failed->other_count && i < VS_OOM_OTHERS; i++)
         if (vs_siblings_by_pid(siblings, failed->others[i].pid) == NULL)
-            json_array_append_new(list, untraced_json(&failed->others[i]));
+            json_array_append_new(list, untraced_json(report->summary, failed, &failed->others[i]));
     return list;
 }
 

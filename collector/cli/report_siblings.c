@@ -42,6 +42,23 @@ static void print_sibling(const struct page *page, const struct vs_sibling *sibl
     page_wrap(page, 14, text);
 }
 
+/* "pid 77 (not traced; python3, /usr/bin/python3.11; child of 2; for 3 h 02 min) held 1.00 GiB". */
+static void print_untraced(const struct page *page, const struct report *report,
+                           const struct vs_oom *oom, const struct vs_oom_other *other)
+{
+    struct report_other_process who = report_name_other(report->summary, other->pid, oom->time_ns);
+    char parent[48] = "", age[48] = "", text[512];
+    if (who.parent_pid != 0)
+        snprintf(parent, sizeof(parent), "; child of %" PRIu64, who.parent_pid);
+    if (who.age_known)
+        snprintf(age, sizeof(age), "; ran for %s", vs_format_time(who.age_ns).text);
+    snprintf(text, sizeof(text),
+             "pid %" PRIu64 " (not traced here%s%.60s%s%.100s%s%s) held %s, by NVML", other->pid,
+             who.title[0] != 0 ? "; " : "", who.title, who.exe[0] != 0 ? "; " : "", who.exe, parent,
+             age, size_text((int64_t)other->bytes).text);
+    page_wrap(page, 12, text);
+}
+
 void report_print_siblings(const struct page *page, const struct report *report, size_t oom)
 {
     const struct vs_siblings *siblings = &report->summary->siblings;
@@ -52,8 +69,7 @@ void report_print_siblings(const struct page *page, const struct report *report,
     for (size_t i = 0; i < failed->other_count && i < VS_OOM_OTHERS; i++)
         if (vs_siblings_concern(failed) &&
             vs_siblings_by_pid(siblings, failed->others[i].pid) == NULL)
-            fprintf(page->out, "            pid %" PRIu64 " (not traced here) held %s, by NVML\n",
-                    failed->others[i].pid, size_text((int64_t)failed->others[i].bytes).text);
+            print_untraced(page, report, failed, &failed->others[i]);
 }
 
 void report_print_looked(const struct page *page, const struct report *report)

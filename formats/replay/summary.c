@@ -236,6 +236,7 @@ static int load(struct vs_summary *summary, const struct request *request, struc
     summary->process = vs_reader_fact(summary->reader, "process");
     summary->clock = vs_reader_fact(summary->reader, "clock");
     summary->hooks = vs_reader_fact(summary->reader, "hooks");
+    summary->others = vs_reader_fact(summary->reader, "others");
     summary->end = vs_reader_fact(summary->reader, "end");
     result = vs_state_create(&names, &summary->state);
     if (result == 0)
@@ -310,6 +311,7 @@ void vs_summary_free(struct vs_summary *summary)
     json_decref(summary->process);
     json_decref(summary->clock);
     json_decref(summary->hooks);
+    json_decref(summary->others);
     json_decref(summary->end);
     if (summary->reader != NULL)
         vs_reader_close(summary->reader);

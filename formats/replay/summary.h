@@ -24,7 +24,8 @@ struct vs_summary {
     struct vs_reader *reader;
     struct vs_trace_status status;
     struct vs_state *state;
-    json_t *process, *clock, *hooks, *end; /* never NULL; empty objects when the trace has none */
+    json_t *process, *clock, *hooks, *others,
+        *end; /* never NULL; empty objects when the trace has none */
 
     struct vs_peaks peaks;
     struct vs_sites sites;
