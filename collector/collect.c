@@ -78,7 +78,12 @@ static void report_other_processes(struct collect *collect)
                                  .device = (int8_t)uses[i].device,
                                  .handle = uses[i].pid,
                                  .size = uses[i].bytes};
+        json_t *who = uses[i].bytes != 0
+                          ? others_name(&collect->others, uses[i].pid, collect->options.hide)
+                          : NULL;
         inject(collect, &event);
+        if (who)
+            output_meta(&collect->output, "others", who);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "loss.h"
 #include "nvml.h"
 #include "options.h"
+#include "others.h"
 #include "records.h"
 #include "rundir.h"
 #include "symbolizer.h"
@@ -28,7 +29,8 @@ struct collect {
     struct output output;
     struct records records;
     struct loss loss;
-    struct nvml *nvml;             /* NULL: no memory for it */
+    struct nvml *nvml; /* NULL: no memory for it */
+    struct others others;
     struct symbolizer *symbolizer; /* NULL: no memory for it */
     char ring_path[PATH_MAX];      /* of a ring that is a file; empty: none */
 

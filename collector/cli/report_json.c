@@ -150,6 +150,7 @@ bool report_write_json(FILE *out, const struct report *report)
         report_json_groups(report, &root);
     json_writer_member(&root, "growth", report_json_growth(report));
     json_writer_member(&root, "ooms", report_json_ooms(report));
+    json_writer_member(&root, "siblings", report_json_siblings(report));
     json_writer_member(&root, "failures", report_json_failures(report));
     json_writer_member(&root, "phases", report_json_phases(report));
     json_writer_member(&root, "objects", report_json_objects(report));

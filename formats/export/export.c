@@ -297,20 +297,11 @@ int vs_export_each_chosen(struct vs_export *export, vs_export_take *take, void *
 int vs_export_state(const struct vs_export *export, struct vs_state **out)
 {
     int result = vs_state_create(&export->names, out);
-    for (size_t i = 0; i < vs_reader_device_count(export->reader) && result == 0; i++) {
-        const struct vs_device_def *device = vs_reader_device(export->reader, i);
-        if (device->device >= INT8_MIN && device->device <= INT8_MAX)
-            result = vs_state_device_total(*out, (int8_t)device->device, device->total_bytes);
-    }
+    if (result == 0)
+        result = vs_reader_prepare(export->reader, *out);
     if (result != 0)
         return result;
-    const char *nvml = json_string_value(json_object_get(export->hooks, "nvml"));
-    bool others_known = nvml != NULL && strcmp(nvml, "ok") == 0;
-    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
-        if ((*out)->devices[i] != NULL)
-            (*out)->devices[i]->others_known = others_known;
     (*out)->start_ns = export->start_ns;
-    (*out)->own_pid = vs_fact_count(export->process, "host_pid");
     return 0;
 }
 

@@ -68,7 +68,7 @@ enum vs_oom_class {
     VS_OOM_FOLLOW_UP
 };
 
-enum { VS_OOM_ATTEMPTS = 16, VS_OOMS_KEPT = 4096 };
+enum { VS_OOM_ATTEMPTS = 16, VS_OOM_OTHERS = 4, VS_OOMS_KEPT = 4096 };
 
 struct vs_oom_attempt {
     uint16_t label;
@@ -97,6 +97,14 @@ struct vs_oom {
     char why[320];
     struct vs_oom_attempt attempts[VS_OOM_ATTEMPTS];
     size_t attempt_count; /* may exceed VS_OOM_ATTEMPTS: the later ones are counted only */
+    /*
+     * The other processes that held most, as of NVML's last answer, or of its first one
+     * when that came right after the failure; most first.
+     */
+    struct vs_oom_other {
+        uint64_t pid, bytes;
+    } others[VS_OOM_OTHERS];
+    size_t other_count; /* may exceed VS_OOM_OTHERS */
 };
 
 struct vs_oom_pending;

@@ -7,6 +7,7 @@
 
 static const struct vs_caching_layer layers[] = {
     {.title = "PyTorch",
+     .give_back = "torch.cuda.empty_cache()",
      .library = "libc10_",
      .block_calls = "_ZN3c10",
      .library_takes_segments = true},

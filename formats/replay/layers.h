@@ -11,6 +11,7 @@
 
 struct vs_caching_layer {
     const char *title;       /* for people */
+    const char *give_back;   /* what a program calls to give free segments back; NULL not known */
     const char *library;     /* what the names of its libraries begin with */
     const char *block_calls; /* what the names begin with under which it tells of blocks */
     /* Driver memory that its library takes is segments; else that taken beneath `segment_call`. */

@@ -11,6 +11,7 @@
 #include "checks.h"
 #include "fragmentation.h"
 #include "growth.h"
+#include "siblings.h"
 #include "trace.h"
 
 /* A stretch of a run. Times since the trace's beginning; below zero: before its end. */
@@ -23,11 +24,13 @@ struct vs_summary {
     struct vs_reader *reader;
     struct vs_trace_status status;
     struct vs_state *state;
-    json_t *process, *clock, *hooks, *end; /* never NULL; empty objects when the trace has none */
+    json_t *process, *clock, *hooks, *others,
+        *end; /* never NULL; empty objects when the trace has none */
 
     struct vs_peaks peaks;
     struct vs_sites sites;
     struct vs_ooms ooms;
+    struct vs_siblings siblings; /* of the failed requests; empty until they are looked into */
     struct vs_fragmentations fragmentations;
     struct vs_failures failures;
     struct vs_objects objects;
