@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lines of `vramscope env` start a program, and it is recorded: torchrun itself where PyTorch is; stand-ins
 of srun, docker and apptainer that do with variables and mounts what their manuals say (env_world/); a pod's
-specification read by PyYAML and its container started so. What the place already preloads is the simulated
+specification read by PyYAML and its container started so; Ray's dictionary
+given to a worker. What the place already preloads is the simulated
 device: if it were lost, or came first, there would be nothing to record.
 
 env_start.py --vramscope PROGRAM [--torchrun]: --torchrun only that (VRAMSCOPE_TORCH_PYTHON)
@@ -87,6 +88,21 @@ def check_apptainer(place):
     check("apptainer", place.run("apptainer", before + text), [None])
 
 
+# The module "ray" of a test: a worker has the caller's variables and those of the runtime environment.
+RAY = """import json, os, subprocess, sys, types
+def init(runtime_env):
+    variables = json.loads(json.dumps(runtime_env)).pop("env_vars")
+    assert list(runtime_env) == ["env_vars"] and all(type(text) is str for text in variables.values()), runtime_env
+    subprocess.run(JOB, env={**os.environ, **variables}, check=True)
+sys.modules["ray"] = types.SimpleNamespace(init=init)
+"""
+
+
+def check_ray(place):
+    text = RAY.replace("JOB", repr([str(place.job), "3", "1"])) + place.lines("--ray")
+    check("ray", place.run("ray", f"{sys.executable} -c {shlex.quote(text)}"), [None])
+
+
 def shape_faults(value, shape, where):
     """What of a document a shape of fields and types does not have."""
     if isinstance(shape, dict):
@@ -124,6 +140,10 @@ def check_torchrun(place, python):
     text = (f"{place.lines('--torchrun')}\n{python.parent}/torchrun --nproc-per-node 2 "
             f"{ROOT}/tests/torch/programs/ddp.py >/dev/null")
     reports = place.run("torchrun", text, "--devices", "2")
+    launcher = [report for report in reports if report["process"]["rank"] is None]
+    if len(launcher) > 1 or any(report["devices"] for report in launcher):
+        faults.append(f"torchrun itself: {launcher}")
+    reports = [report for report in reports if report not in launcher]
     check("torchrun", reports, [0, 1])
     for report in reports:
         if report["process"]["world_size"] != 2 or not report["hooks"]["framework_events"]:
@@ -145,6 +165,7 @@ def main():
             check_torchrun(place, pathlib.Path(python))
         else:
             check_slurm(place)
+            check_ray(place)
             if container.supported():
                 for check_one in (check_docker, check_apptainer, check_k8s):
                     check_one(place)
