@@ -217,7 +217,8 @@ static void print_apptainer(const struct place *place)
     env_settings_find(&settings);
     puts("# Before apptainer exec --nv (or run). singularity reads these names too. The image "
          "needs glibc.\n"
-         "# An LD_PRELOAD of the image's own is replaced: put it into APPTAINERENV_LD_PRELOAD before.");
+         "# An LD_PRELOAD of the image's own is replaced: put it into APPTAINERENV_LD_PRELOAD "
+         "before.");
     print_folder(place);
     fputs("export APPTAINER_BIND=${APPTAINER_BIND:+$APPTAINER_BIND,}", stdout);
     for (size_t i = 0; i < PARTS; i++) {

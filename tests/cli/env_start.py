@@ -3,8 +3,7 @@
 """The lines of `vramscope env` start a program, and it is recorded: torchrun itself where PyTorch is; stand-ins
 of srun, docker and apptainer that do with variables and mounts what their manuals say (env_world/); a pod's
 specification read by PyYAML and its container started so; Ray's dictionary
-given to a worker. What the place already preloads is the simulated
-device: if it were lost, or came first, there would be nothing to record.
+given to a worker. What the place already preloads is the simulated device: if it were lost, nothing would run.
 
 env_start.py --vramscope PROGRAM [--torchrun]: --torchrun only that (VRAMSCOPE_TORCH_PYTHON)
 Not tried: Slurm, Docker, Kubernetes, Apptainer and Ray themselves, several nodes, an image without glibc."""
