@@ -124,7 +124,10 @@
       "handle = enum vs_end; size = exit status or signal")                                        \
     X(111, CUT, "cut", 'M',                                                                        \
       "size = events taken out between here and the next cut_end; extra[0] = its time")            \
-    X(112, CUT_END, "cut_end", 'M', "")
+    X(112, CUT_END, "cut_end", 'M', "")                                                            \
+    X(113, HOST_SHARED, "host_shared", 'M',                                                        \
+      "size = bytes of files in /dev/shm that the process and its children have; extra[0] = of "   \
+      "them PyTorch's; extra[1] = files")
 /* clang-format on */
 
 enum vs_kind {

@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-enum { VS_CURVE_COLUMNS = 18 };
+enum { VS_CURVE_COLUMNS = 19 };
 /* In bytes all of them; docs/numbers.md says what each means. */
 extern const char *const vs_curve_columns[VS_CURVE_COLUMNS];
 

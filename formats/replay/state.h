@@ -52,6 +52,7 @@ struct vs_owner {
     char name[64];
     bool framework; /* a caching allocator: its driver memory is segments */
     bool nccl;      /* its driver memory is that of communicators */
+    bool host;      /* its pinned memory is a caching allocator's */
 };
 
 /* One change of what is live, told to subscribers before the totals move. */
@@ -199,7 +200,10 @@ struct vs_bands {
     bool pending_known, private_pool_known;
     int64_t direct, managed;
     int64_t host_pinned, host_pinned_requested;
-    int64_t cgroup_limit, host_rss; /* -1 unknown */
+    int64_t host_registered;                                  /* of host_pinned */
+    int64_t host_framework;                                   /* of it, in a framework's cache */
+    int64_t host_rounding;                                    /* of that, at most its rounding */
+    int64_t cgroup_limit, cgroup_used, host_rss, host_shared; /* -1 unknown */
     size_t owners;
     struct {
         uint16_t owner;
@@ -468,7 +472,9 @@ struct vs_state {
     uint64_t cut_events; /* taken out of it so far */
     bool lost_gave_back; /* a lost event released memory: whose and how much is not known */
     int64_t host_pinned, host_pinned_requested;
-    int64_t host_rss, cgroup_limit; /* -1 unknown */
+    int64_t host_registered, host_framework, host_rounding;   /* parts of host_pinned */
+    int64_t host_rss, cgroup_limit, cgroup_used, host_shared; /* -1 unknown */
+    int64_t host_shared_torch, host_shared_files;             /* valid with host_shared */
 
     struct vs_calls_under_way under_way; /* by thread */
     struct vs_undo *undos;               /* VS_UNDO_KEPT, a ring */

@@ -90,6 +90,7 @@ static uint16_t add_owner(struct vs_state *state, const char *name)
     snprintf(owner->name, sizeof(owner->name), "%s", name);
     owner->framework = is_framework_library(name);
     owner->nccl = is_nccl_library(name);
+    owner->host = vs_layer_keeps_host_memory(name);
     return (uint16_t)state->owner_count++;
 }
 
