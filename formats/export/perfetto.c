@@ -115,6 +115,8 @@ static void on_row(void *self, const struct vs_state *state, const struct vs_dev
     const struct vs_export *export = tracks->export;
     struct counters *counters;
     struct vs_curve_row row;
+    if (bands == NULL) /* in a gap of a cut trace a counter goes on as it was */
+        return;
     if ((export->device >= 0 && device->device != export->device) ||
         (counters = counters_of(tracks, device->device)) == NULL)
         return;
