@@ -51,6 +51,7 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
     struct vs_places places = {0};
     struct vs_grown_list grown = {0};
     struct vs_categories categories = {0};
+    struct vs_lifetimes_found lifetimes = {0};
     int status = CMD_FAILED;
     int result = vs_frames_new(summary->reader, &frames);
     struct vs_stack_source source = {frames, frames_of};
@@ -59,16 +60,21 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
     if (result == 0)
         result = vs_growth_find(&summary->growth, &places, &grown);
     if (result == 0)
+        result = vs_lifetimes_find(&summary->lifetimes, summary->state, &summary->sites,
+                                   &grown.steps, &lifetimes);
+    if (result == 0)
         result = vs_categories_find(&places, &summary->lives, &categories);
     if (result == 0) {
         vs_phases_find_step(&summary->phases, summary->state, &places);
         result = summary->phases.error;
     }
     if (result == 0)
-        status =
-            use(&(struct report){summary, &places, options, others, &grown, &categories}, self);
+        status = use(&(struct report){summary, &places, options, others, &grown, &categories,
+                                      &lifetimes},
+                     self);
     else
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
+    vs_lifetimes_found_release(&lifetimes);
     vs_categories_release(&categories);
     vs_grown_release(&grown);
     vs_places_release(&places);

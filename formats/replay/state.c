@@ -82,13 +82,19 @@ static void tell_move(const struct vs_state *state, const struct vs_move *move)
 
 void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count)
 {
+    state_move_of(state, site, bytes, count, NULL);
+}
+
+void state_move_of(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count,
+                   uint32_t *note)
+{
     const struct vs_site *at = vs_state_site(state, site);
     if (at == NULL)
         return;
     struct vs_device_state *device = state_device(state, at->device);
     if (device == NULL)
         return;
-    struct vs_move move = {.site = site, .bytes = bytes, .count = count};
+    struct vs_move move = {.site = site, .bytes = bytes, .count = count, .note = note};
     tell_move(state, &move);
     device->layers[at->layer].live_bytes += bytes;
 }

@@ -61,6 +61,9 @@ struct vs_move {
     int32_t count; /* +1 alloc, -1 free, 0 correction or failed call */
     bool failed;
     uint64_t asked_bytes; /* of a failed call */
+    /* Kept with what was allocated, for the subscriber that follows it from its making to its
+       end: 0 at first. NULL where the fold knows no single allocation. */
+    uint32_t *note;
 };
 
 /* ---- devices ---------------------------------------------------------------- */
@@ -214,6 +217,7 @@ struct vs_bands {
 struct vs_block {
     uint64_t size;
     uint32_t site;
+    uint32_t note; /* vs_move.note, as of the next two */
     int8_t device;
     bool private_pool;
 };
@@ -266,6 +270,7 @@ struct vs_allocation {
     uint64_t context;
     uint64_t pool;
     uint32_t site;
+    uint32_t note;
     uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
@@ -281,6 +286,7 @@ struct vs_physical {
     uint64_t serial; /* never used twice: tells a reused slot from the one that was meant */
     uint32_t handles;
     uint32_t site;
+    uint32_t note;
     uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;

@@ -289,10 +289,16 @@ static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t 
         growth->error = -ENOMEM;
         return;
     }
-    int32_t low = beats->settled || beats->count == 0
-                      ? level
-                      : lowest_since(growth, beats->items[beats->count - 1].tick);
-    beats->items[beats->count++] = (struct vs_beat){tick, level, low};
+    struct vs_beat beat = {.tick = tick, .level = level, .low = level, .low_tick = tick};
+    if (beats->count != 0 && growth->fell_to != NULL) {
+        uint32_t since = beats->items[beats->count - 1].tick;
+        int32_t low = lowest_since(growth, since);
+        if (growth->fell_to[low] > since)
+            beat.low_tick = growth->fell_to[low];
+        if (!beats->settled)
+            beat.low = low;
+    }
+    beats->items[beats->count++] = beat;
     beats->next += beats->period;
     if (beats->count == VS_BEATS_KEPT)
         make_room(growth, beats);

@@ -9,8 +9,10 @@
 
 #include "analysis.h"
 #include "checks.h"
+#include "churn.h"
 #include "fragmentation.h"
 #include "growth.h"
+#include "lifetimes.h"
 #include "trace.h"
 
 /* A stretch of a run. Times since the trace's beginning; below zero: before its end. */
@@ -37,6 +39,8 @@ struct vs_summary {
     struct vs_timeline timeline;
     struct vs_losses losses;
     struct vs_growth growth;
+    struct vs_lifetimes lifetimes;
+    struct vs_churn churn;
     struct vs_invariants invariants;
 
     uint64_t start_ns; /* monotonic time of the trace's beginning */
