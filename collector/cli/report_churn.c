@@ -7,7 +7,7 @@
 
 #include "report_page.h"
 
-enum { TOP_ROWS = 4, TEXT_ROOM = 512 };
+enum { TOP_ROWS = 4, TEXT_ROOM = 640 };
 
 bool report_release_empties(const struct report *report, const struct vs_release *release)
 {

@@ -6,8 +6,6 @@
 
 #include "state_internal.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 void state_fail(struct vs_state *state)
 {
     state->error = -ENOMEM;
@@ -15,15 +13,9 @@ void state_fail(struct vs_state *state)
 
 /* ---- devices ------------------------------------------------------------------- */
 
-struct vs_device_state *vs_state_device(const struct vs_state *state, int device)
+struct vs_device_state *state_touch_device(struct vs_state *state, int device)
 {
-    int slot = device + DEVICE_OFFSET;
-    return slot >= 0 && slot < VS_DEVICE_SLOTS ? state->devices[slot] : NULL;
-}
-
-struct vs_device_state *state_device(struct vs_state *state, int device)
-{
-    int slot = device + DEVICE_OFFSET;
+    int slot = device + VS_DEVICE_OFFSET;
     struct vs_device_state *found = state->devices[slot];
     if (found == NULL) {
         found = calloc(1, sizeof(*found));

@@ -408,7 +408,7 @@ enum vs_peak {
 };
 
 enum { VS_SITE_CACHE = 1024 };
-enum { VS_DEVICE_SLOTS = 257, VS_UNDO_KEPT = 1024 };
+enum { VS_DEVICE_SLOTS = 257, VS_DEVICE_OFFSET = 128, VS_UNDO_KEPT = 1024 };
 
 struct vs_undo; /* a free that may still be taken back */
 
@@ -511,21 +511,36 @@ int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *even
 void vs_state_restart_peaks(struct vs_state *state, uint64_t time_ns);
 
 /* NULL when nothing was ever said of the device. */
-struct vs_device_state *vs_state_device(const struct vs_state *state, int device);
+static inline struct vs_device_state *vs_state_device(const struct vs_state *state, int device)
+{
+    int slot = device + VS_DEVICE_OFFSET;
+    return slot >= 0 && slot < VS_DEVICE_SLOTS ? state->devices[slot] : NULL;
+}
 
 void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
                     struct vs_bands *out);
 /* Held outside of the framework's segments now, as the device grants it. */
 int64_t vs_device_direct(const struct vs_device_state *device);
 /* Reserved by the framework now. */
-int64_t vs_device_reserved(const struct vs_device_state *device);
+static inline int64_t vs_device_reserved(const struct vs_device_state *device)
+{
+    if (!device->framework_seen)
+        return 0;
+    return device->segment_bytes + device->pool_reserved + device->unseen_reserved;
+}
 /* The layer a person asks about first on this device: the framework if there is one. */
-enum vs_layer vs_device_top_layer(const struct vs_device_state *device);
+static inline enum vs_layer vs_device_top_layer(const struct vs_device_state *device)
+{
+    return device->framework_seen ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
+}
 
 /* True when events were lost: what looks inconsistent is uncertain, not a fault. */
 bool vs_state_lossy(const struct vs_state *state);
 
-const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site);
+static inline const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site)
+{
+    return site == 0 || site > state->site_count ? NULL : &state->sites[site - 1];
+}
 const char *vs_state_owner_name(const struct vs_state *state, uint16_t owner);
 /* Name of a string id, "" when it is not defined. */
 const char *vs_state_string(const struct vs_state *state, uint32_t id);

@@ -79,7 +79,13 @@ struct vs_undo {
 };
 
 /* state.c */
-struct vs_device_state *state_device(struct vs_state *state, int device);
+/* The device of an event, made when new, and touched by it; NULL without memory. */
+struct vs_device_state *state_touch_device(struct vs_state *state, int device);
+static inline struct vs_device_state *state_device(struct vs_state *state, int device)
+{
+    struct vs_device_state *known = vs_state_device(state, device);
+    return known != NULL && known->touched ? known : state_touch_device(state, device);
+}
 void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count);
 /* The same of a single allocation, with the note that is kept with it. */
 void state_move_of(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count,
