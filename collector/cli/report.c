@@ -70,7 +70,7 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
     }
     if (result == 0)
         status = use(&(struct report){summary, &places, options, others, &grown, &categories,
-                                      &lifetimes},
+                                      &lifetimes, NULL},
                      self);
     else
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
@@ -88,7 +88,9 @@ static int show(const char *path, const struct report_options *options,
     struct vs_summary *summary = load(path, &options->window);
     if (summary == NULL)
         return CMD_FAILED;
-    int status = report_make(path, summary, options, others, print, NULL);
+    int status = options->alone || report_look_beside(path, summary)
+                     ? report_make(path, summary, options, others, print, NULL)
+                     : CMD_FAILED;
     if (tell_damage(path, &summary->status, summary->read_error))
         status = CMD_FAILED;
     vs_summary_free(summary);

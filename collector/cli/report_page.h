@@ -28,6 +28,9 @@ bool report_lost_something(const struct vs_summary *summary);
 bool report_answers_oom(const struct report *report, const struct vs_oom *oom);
 /* report_ooms.c: requests that failed for want of memory. */
 void report_print_ooms(const struct page *page, const struct report *report);
+/* report_siblings.c: what other processes held at a failure; which traces that is known from. */
+void report_print_siblings(const struct page *page, const struct report *report, size_t oom);
+void report_print_looked(const struct page *page, const struct report *report);
 /* report_devices.c: each device's peak and end, and its bands at the peak. */
 void report_print_devices(const struct page *page, const struct report *report);
 /* report_sites.c: which places of the program hold the memory. */

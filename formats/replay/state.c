@@ -216,6 +216,12 @@ static void apply_other(struct vs_state *state, const struct vs_sequenced_event 
     case VS_KIND_TORN:
         state->counts.torn++;
         break;
+    case VS_KIND_CUT:
+        framework_cut(state, event);
+        break;
+    case VS_KIND_CUT_END:
+        framework_cut_end(state);
+        break;
     case VS_KIND_POOL_ALLOC:
         pool_alloc(state, event);
         break;
@@ -340,6 +346,8 @@ int vs_state_create(const struct vs_names *names, struct vs_state **out)
     state->names = *names;
     state->host_rss = -1;
     state->cgroup_limit = -1;
+    state->cgroup_used = -1;
+    state->host_shared = -1;
     state->undos = calloc(VS_UNDO_KEPT, sizeof(*state->undos));
     if (state->undos == NULL) {
         free(state);

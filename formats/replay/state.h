@@ -52,6 +52,7 @@ struct vs_owner {
     char name[64];
     bool framework; /* a caching allocator: its driver memory is segments */
     bool nccl;      /* its driver memory is that of communicators */
+    bool host;      /* its pinned memory is a caching allocator's */
 };
 
 /* One change of what is live, told to subscribers before the totals move. */
@@ -118,6 +119,8 @@ struct vs_device_state {
     int64_t segment_backed;           /* of these, with memory of this process behind them */
     int64_t before_recording;         /* blocks it had before the first event, not freed since */
     int64_t unseen_reserved;          /* what it reports beyond the segments seen */
+    int64_t cut_allocated;            /* in a gap: what we had at its last report */
+    bool cut_reported;                /* in a gap: it has reported */
     int64_t pool_reserved, pool_used; /* of driver pools it works on */
     int64_t waiting_bytes;            /* freed, and still waited for */
     uint64_t deferred_waits;          /* events of blocks that are not known */
@@ -200,7 +203,10 @@ struct vs_bands {
     bool pending_known, private_pool_known;
     int64_t direct, managed;
     int64_t host_pinned, host_pinned_requested;
-    int64_t cgroup_limit, host_rss; /* -1 unknown */
+    int64_t host_registered;                                  /* of host_pinned */
+    int64_t host_framework;                                   /* of it, in a framework's cache */
+    int64_t host_rounding;                                    /* of that, at most its rounding */
+    int64_t cgroup_limit, cgroup_used, host_rss, host_shared; /* -1 unknown */
     size_t owners;
     struct {
         uint16_t owner;
@@ -468,9 +474,13 @@ struct vs_state {
     uint64_t communicator_now;    /* that the event being folded made or ended; 0 none */
     uint32_t thread_now;          /* of the event being folded */
 
+    bool cut;            /* in a gap of a cut trace: what came and went in it is not there */
+    uint64_t cut_events; /* taken out of it so far */
     bool lost_gave_back; /* a lost event released memory: whose and how much is not known */
     int64_t host_pinned, host_pinned_requested;
-    int64_t host_rss, cgroup_limit; /* -1 unknown */
+    int64_t host_registered, host_framework, host_rounding;   /* parts of host_pinned */
+    int64_t host_rss, cgroup_limit, cgroup_used, host_shared; /* -1 unknown */
+    int64_t host_shared_torch, host_shared_files;             /* valid with host_shared */
 
     struct vs_calls_under_way under_way; /* by thread */
     struct vs_undo *undos;               /* VS_UNDO_KEPT, a ring */

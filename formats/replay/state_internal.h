@@ -163,6 +163,9 @@ void pool_settled(struct vs_state *state, const struct vs_device_state *device);
 /* state_framework.c */
 void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *event);
 void framework_free(struct vs_state *state, const struct vs_sequenced_event *event);
+/* A gap of a cut trace begins, and is over: from there on everything is exact again. */
+void framework_cut(struct vs_state *state, const struct vs_event *event);
+void framework_cut_end(struct vs_state *state);
 
 /* state_communicators.c */
 void communicator_event(struct vs_state *state, const struct vs_sequenced_event *event);

@@ -98,6 +98,13 @@ static void refer(struct vs_state *state, uint64_t key, uint32_t object)
         state_fail(state);
         return;
     }
+    if (handle->references != 0 && handle->physical != object) {
+        /* It stood for something else, whose release was not seen. */
+        uint32_t before = handle->physical;
+        state->physicals[before - 1].handles -= handle->references;
+        handle->references = 0;
+        drop_if_unused(state, before);
+    }
     handle->physical = object;
     handle->references++;
     state->physicals[object - 1].handles++;
