@@ -59,7 +59,7 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
         result = vs_places_create(summary->state, &summary->sites, &source, options->by, &places);
     if (result == 0)
         result = vs_growth_find(&summary->growth, &places, &grown);
-    if (result == 0)
+    if (result == 0 && summary->cuts.gaps == 0) /* short lives are what was taken out */
         result = vs_lifetimes_find(&summary->lifetimes, summary->state, &summary->sites,
                                    &grown.steps, &lifetimes);
     if (result == 0)

@@ -62,8 +62,7 @@ static json_t *peaks_json(const struct report *report)
         json_set(object, "layer", json_string(report_layer_name(peak->layer)));
         json_set_bytes(object, "peak_bytes", device->layers[peak->layer].peak_bytes);
         json_set(object, "temporary_bytes", json_integer_if(known, peak->temporary_bytes));
-        json_set(object, "temporary_count",
-                 json_integer_if(known, (int64_t)peak->temporary_count));
+        json_set(object, "temporary_count", json_integer_if(known, (int64_t)peak->temporary_count));
         json_set(object, "rule",
                  known ? json_string(vs_temporary_rule_name(peak->rule)) : json_null());
         json_array_append_new(list, object);

@@ -61,8 +61,7 @@ static const char *why_temporary(enum vs_temporary_rule rule)
 static void print_peak(const struct page *page, const struct report *report,
                        const struct vs_peak_life *peak)
 {
-    const struct vs_device_state *device =
-        vs_state_device(report->summary->state, peak->device);
+    const struct vs_device_state *device = vs_state_device(report->summary->state, peak->device);
     int64_t whole = device == NULL ? 0 : device->layers[peak->layer].peak_bytes;
     struct line *lines = collect(report, peak);
     char text[320];
@@ -76,8 +75,8 @@ static void print_peak(const struct page *page, const struct report *report,
         if (lines[i].bytes * LEAST_SHARE < whole)
             break;
         const struct vs_group *group = &report->places->groups[lines[i].group];
-        report_place_title(report, &report->places->items[group->place], report->options->by,
-                           title, sizeof(title));
+        report_place_title(report, &report->places->items[group->place], report->options->by, title,
+                           sizeof(title));
         fprintf(page->out, "    %-*s %10s  %5.1f %%  %s block%s\n", NAME_COLUMNS,
                 page_fit(title, NAME_COLUMNS).text, size_text(lines[i].bytes).text,
                 100.0 * (double)lines[i].bytes / (double)whole, page_count(lines[i].count).text,
@@ -99,10 +98,11 @@ static void print_steps(const struct page *page, const struct vs_lifetimes_found
     }
     if (bytes == 0)
         return;
-    int used = snprintf(text, sizeof(text), "in the %s step%s looked at, one makes %s block%s of %s:",
-                        page_count(found->steps).text, plural(found->steps),
-                        page_count(count / found->steps).text, plural(count / found->steps),
-                        size_text(bytes / (int64_t)found->steps).text);
+    int used = snprintf(
+        text, sizeof(text),
+        "in the %s step%s looked at, one makes %s block%s of %s:", page_count(found->steps).text,
+        plural(found->steps), page_count(count / found->steps).text, plural(count / found->steps),
+        size_text(bytes / (int64_t)found->steps).text);
     const char *between = " ";
     for (size_t i = 0; i < VS_LIVES && used > 0 && (size_t)used < sizeof(text); i++) {
         if (found->total.bytes[i] == 0)
@@ -116,8 +116,7 @@ static void print_steps(const struct page *page, const struct vs_lifetimes_found
 
 static bool is_worth_telling(const struct report *report, const struct vs_peak_life *peak)
 {
-    const struct vs_device_state *device =
-        vs_state_device(report->summary->state, peak->device);
+    const struct vs_device_state *device = vs_state_device(report->summary->state, peak->device);
     return !report_hides_device(report, peak->device) && device != NULL &&
            peak->temporary_bytes > 0 &&
            peak->temporary_bytes * LEAST_SHARE >= device->layers[peak->layer].peak_bytes;

@@ -57,8 +57,7 @@ static void end_round(struct vs_churn *churn)
 static void begin_round(struct vs_churn *churn, const struct vs_event *event)
 {
     end_round(churn);
-    uint32_t site =
-        vs_state_site_of(churn->state, event, churn->now.device, VS_LAYER_DRIVER, true);
+    uint32_t site = vs_state_site_of(churn->state, event, churn->now.device, VS_LAYER_DRIVER, true);
     size_t at = 0;
     while (at < churn->release_count && churn->releases[at].site != site)
         at++;
@@ -70,8 +69,7 @@ static void begin_round(struct vs_churn *churn, const struct vs_event *event)
     }
     if (at == churn->release_count) {
         churn->release_count++;
-        churn->releases[at] =
-            (struct vs_release){.site = site, .first_tick = churn->growth->tick};
+        churn->releases[at] = (struct vs_release){.site = site, .first_tick = churn->growth->tick};
     }
     churn->releases[at].last_tick = churn->growth->tick;
     churn->round.release = at + 1;
@@ -105,7 +103,8 @@ static void note_request(struct vs_churn *churn, const struct vs_sequenced_event
     release->time_ns += sequenced->event.duration_ns;
 }
 
-/* ---- calls of the program --------------------------------------------------------------------- */
+/* ---- calls of the program ---------------------------------------------------------------------
+ */
 
 static struct vs_call_cost *cost_of(struct vs_churn *churn, uint32_t site)
 {
@@ -165,7 +164,8 @@ static void note_freed(struct vs_churn *churn)
         cost->frees++;
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events
+ * -------------------------------------------------------------------------------------- */
 
 static void on_event(void *self, const struct vs_state *state,
                      const struct vs_sequenced_event *sequenced)
@@ -217,7 +217,8 @@ void vs_churn_release(struct vs_churn *churn)
     *churn = (struct vs_churn){0};
 }
 
-/* ---- what is a finding ------------------------------------------------------------------------- */
+/* ---- what is a finding -------------------------------------------------------------------------
+ */
 
 static uint64_t steps_between(const struct vs_steps *steps, uint32_t from, uint32_t to)
 {

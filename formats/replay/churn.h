@@ -16,7 +16,7 @@ enum { VS_RELEASES_KEPT = 256 /* places */ };
  * request that the driver had refused are the cache's own, and not counted.
  */
 struct vs_release {
-    uint32_t site; /* of the first call of its first round; its device */
+    uint32_t site;                        /* of the first call of its first round; its device */
     uint64_t rounds, again_rounds;        /* after which half of it or more was asked for again */
     uint64_t segments;                    /* given back */
     int64_t bytes, again_bytes;           /* given back; of it, asked for again */

@@ -2,8 +2,9 @@
 /*
  * Tells lives apart by the steps that growth found. A marked step begins at its
  * mark; one that was found, after the last moment since the one before at which
- * fewest blocks were live: then all its own are gone, wherever the place that repeats
- * lies in it. Of more steps than are kept apart only the length is known.
+ * fewest blocks were live, but for what the step keeps: then all its own are gone,
+ * wherever the place that repeats lies in it. Of more steps than are kept apart only the length is
+ * known.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -130,8 +131,7 @@ static void each_live(struct finder *finder, visit_life *visit)
 static void each_life(struct finder *finder, visit_life *visit)
 {
     const struct vs_lifetimes *lifetimes = finder->lifetimes;
-    uint64_t kept =
-        lifetimes->free_count < VS_FREES_KEPT ? lifetimes->free_count : VS_FREES_KEPT;
+    uint64_t kept = lifetimes->free_count < VS_FREES_KEPT ? lifetimes->free_count : VS_FREES_KEPT;
     for (uint64_t i = 0; i < kept; i++)
         visit(finder, &lifetimes->frees[i]);
     each_live(finder, visit);
@@ -160,11 +160,11 @@ static enum vs_life_end life_by_length(const struct steps *steps, const struct v
 }
 
 static enum vs_life_end life_by_step(const struct steps *steps, const struct vs_lifetime *life,
-                                 size_t step)
+                                     size_t step)
 {
     uint32_t next_birth = steps->first_birth[step + 1];
-    bool before_next = next_birth != 0 ? life->died < next_birth
-                                       : step_at(steps, life->died) <= (long)step + 1;
+    bool before_next =
+        next_birth != 0 ? life->died < next_birth : step_at(steps, life->died) <= (long)step + 1;
     if (life->died < steps->last_birth[step])
         return VS_LIFE_IN_STEP;
     if (before_next)
@@ -178,9 +178,9 @@ static void add_life(struct finder *finder, const struct vs_lifetime *life)
     long step = step_at(steps, life->born);
     if (step < (long)steps->first || step >= (long)steps->count)
         return;
-    enum vs_life_end what = life->died == 0              ? VS_LIFE_NOT_FREED
-                        : steps->per_window > 1 ? life_by_length(steps, life)
-                                                : life_by_step(steps, life, (size_t)step);
+    enum vs_life_end what = life->died == 0         ? VS_LIFE_NOT_FREED
+                            : steps->per_window > 1 ? life_by_length(steps, life)
+                                                    : life_by_step(steps, life, (size_t)step);
     struct vs_life_sums *sums[] = {&finder->out->total, &finder->out->sites[life->site - 1].sums};
     for (size_t i = 0; i < 2; i++) {
         sums[i]->count[what]++;

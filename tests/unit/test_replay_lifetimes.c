@@ -284,7 +284,7 @@ static void put_call(struct program *program, uint8_t kind, uint32_t line, uint6
 /* Every `every` steps the cache gives a segment back, which the next step takes again. */
 static void run_emptying(struct program *program, uint64_t every, bool refused, bool again)
 {
-    enum { AT = 0x700000000 };
+    const uint64_t AT = 0x700000000;
     put_call(program, VS_KIND_ALLOC, INPUT, AT, TORCH, 0);
     for (uint64_t i = 1; i <= STEPS * 2; i++) {
         mark_step(program, i);
@@ -304,8 +304,7 @@ static bool tells_loop(const struct program *program)
 {
     bool any = false;
     for (size_t i = 0; i < program->churn.release_count; i++)
-        any =
-            any || vs_release_is_loop(&program->churn.releases[i], &program->grown.steps);
+        any = any || vs_release_is_loop(&program->churn.releases[i], &program->grown.steps);
     return any;
 }
 
