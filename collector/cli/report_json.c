@@ -149,6 +149,9 @@ bool report_write_json(FILE *out, const struct report *report)
     if (report->options->by_given)
         report_json_groups(report, &root);
     json_writer_member(&root, "growth", report_json_growth(report));
+    json_writer_member(&root, "lifetimes", report_json_lifetimes(report));
+    json_writer_member(&root, "cache_releases", report_json_cache_releases(report));
+    json_writer_member(&root, "churn", report_json_churn(report));
     json_writer_member(&root, "ooms", report_json_ooms(report));
     json_writer_member(&root, "siblings", report_json_siblings(report));
     json_writer_member(&root, "failures", report_json_failures(report));

@@ -151,8 +151,13 @@ static void on_event(void *self, const struct vs_state *state,
             phases->first_step = event->event.size;
         phases->last_step = event->event.size;
         break;
-    default:
+    case VS_KIND_CAPTURE_BEGIN:
+    case VS_KIND_CAPTURE_END:
+    case VS_KIND_GRAPH_INSTANTIATE:
+    case VS_KIND_GRAPH_DESTROY:
         vs_phases_find(phases, state, event);
+        break;
+    default:
         break;
     }
 }

@@ -6,8 +6,6 @@
 
 #include "state_internal.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 void state_fail(struct vs_state *state)
 {
     state->error = -ENOMEM;
@@ -15,15 +13,9 @@ void state_fail(struct vs_state *state)
 
 /* ---- devices ------------------------------------------------------------------- */
 
-struct vs_device_state *vs_state_device(const struct vs_state *state, int device)
+struct vs_device_state *state_touch_device(struct vs_state *state, int device)
 {
-    int slot = device + DEVICE_OFFSET;
-    return slot >= 0 && slot < VS_DEVICE_SLOTS ? state->devices[slot] : NULL;
-}
-
-struct vs_device_state *state_device(struct vs_state *state, int device)
-{
-    int slot = device + DEVICE_OFFSET;
+    int slot = device + VS_DEVICE_OFFSET;
     struct vs_device_state *found = state->devices[slot];
     if (found == NULL) {
         found = calloc(1, sizeof(*found));
@@ -82,13 +74,19 @@ static void tell_move(const struct vs_state *state, const struct vs_move *move)
 
 void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count)
 {
+    state_move_of(state, site, bytes, count, NULL);
+}
+
+void state_move_of(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count,
+                   uint32_t *note)
+{
     const struct vs_site *at = vs_state_site(state, site);
     if (at == NULL)
         return;
     struct vs_device_state *device = state_device(state, at->device);
     if (device == NULL)
         return;
-    struct vs_move move = {.site = site, .bytes = bytes, .count = count};
+    struct vs_move move = {.site = site, .bytes = bytes, .count = count, .note = note};
     tell_move(state, &move);
     device->layers[at->layer].live_bytes += bytes;
 }

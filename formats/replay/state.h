@@ -62,6 +62,9 @@ struct vs_move {
     int32_t count; /* +1 alloc, -1 free, 0 correction or failed call */
     bool failed;
     uint64_t asked_bytes; /* of a failed call */
+    /* Kept with what was allocated, for the subscriber that follows it from its making to its
+       end: 0 at first. NULL where the fold knows no single allocation. */
+    uint32_t *note;
 };
 
 /* ---- devices ---------------------------------------------------------------- */
@@ -220,6 +223,7 @@ struct vs_bands {
 struct vs_block {
     uint64_t size;
     uint32_t site;
+    uint32_t note; /* vs_move.note, as of the next two */
     int8_t device;
     bool private_pool;
 };
@@ -272,6 +276,7 @@ struct vs_allocation {
     uint64_t context;
     uint64_t pool;
     uint32_t site;
+    uint32_t note;
     uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
@@ -287,6 +292,7 @@ struct vs_physical {
     uint64_t serial; /* never used twice: tells a reused slot from the one that was meant */
     uint32_t handles;
     uint32_t site;
+    uint32_t note;
     uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
@@ -408,7 +414,7 @@ enum vs_peak {
 };
 
 enum { VS_SITE_CACHE = 1024 };
-enum { VS_DEVICE_SLOTS = 257, VS_UNDO_KEPT = 1024 };
+enum { VS_DEVICE_SLOTS = 257, VS_DEVICE_OFFSET = 128, VS_UNDO_KEPT = 1024 };
 
 struct vs_undo; /* a free that may still be taken back */
 
@@ -515,21 +521,36 @@ int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *even
 void vs_state_restart_peaks(struct vs_state *state, uint64_t time_ns);
 
 /* NULL when nothing was ever said of the device. */
-struct vs_device_state *vs_state_device(const struct vs_state *state, int device);
+static inline struct vs_device_state *vs_state_device(const struct vs_state *state, int device)
+{
+    int slot = device + VS_DEVICE_OFFSET;
+    return slot >= 0 && slot < VS_DEVICE_SLOTS ? state->devices[slot] : NULL;
+}
 
 void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
                     struct vs_bands *out);
 /* Held outside of the framework's segments now, as the device grants it. */
 int64_t vs_device_direct(const struct vs_device_state *device);
 /* Reserved by the framework now. */
-int64_t vs_device_reserved(const struct vs_device_state *device);
+static inline int64_t vs_device_reserved(const struct vs_device_state *device)
+{
+    if (!device->framework_seen)
+        return 0;
+    return device->segment_bytes + device->pool_reserved + device->unseen_reserved;
+}
 /* The layer a person asks about first on this device: the framework if there is one. */
-enum vs_layer vs_device_top_layer(const struct vs_device_state *device);
+static inline enum vs_layer vs_device_top_layer(const struct vs_device_state *device)
+{
+    return device->framework_seen ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
+}
 
 /* True when events were lost: what looks inconsistent is uncertain, not a fault. */
 bool vs_state_lossy(const struct vs_state *state);
 
-const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site);
+static inline const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site)
+{
+    return site == 0 || site > state->site_count ? NULL : &state->sites[site - 1];
+}
 const char *vs_state_owner_name(const struct vs_state *state, uint16_t owner);
 /* Name of a string id, "" when it is not defined. */
 const char *vs_state_string(const struct vs_state *state, uint32_t id);

@@ -6,18 +6,6 @@
 
 #include "state_internal.h"
 
-int64_t vs_device_reserved(const struct vs_device_state *device)
-{
-    if (!device->framework_seen)
-        return 0;
-    return device->segment_bytes + device->pool_reserved + device->unseen_reserved;
-}
-
-enum vs_layer vs_device_top_layer(const struct vs_device_state *device)
-{
-    return device->framework_seen ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
-}
-
 /* What a framework holds of the memory that lost events took or gave back. */
 static int64_t lost_of_segments(const struct vs_device_state *device)
 {

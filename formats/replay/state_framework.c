@@ -190,13 +190,13 @@ void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *to
     }
     if (block->site != 0) {
         state->counts.framework_alloc_on_live++;
-        state_move(state, block->site, -(int64_t)block->size, -1);
+        state_move_of(state, block->site, -(int64_t)block->size, -1, &block->note);
         device->private_allocated -= block->private_pool ? (int64_t)block->size : 0;
     }
     block->size = event->size;
     block->device = event->device;
     block->site = vs_state_site_of(state, event, event->device, VS_LAYER_FRAMEWORK, false);
-    state_move(state, block->site, (int64_t)event->size, +1);
+    state_move_of(state, block->site, (int64_t)event->size, +1, &block->note);
     check_place(state, device, event);
     cache_block(state, device, sequenced, block);
     compare_totals(state, device, sequenced);
@@ -236,7 +236,7 @@ void framework_free(struct vs_state *state, const struct vs_sequenced_event *tol
         struct vs_block gone = *known;
         vs_blocks_remove(&state->blocks, event->address);
         cache_block_freed(state, device, sequenced, &gone);
-        state_move(state, gone.site, -(int64_t)gone.size, -1);
+        state_move_of(state, gone.site, -(int64_t)gone.size, -1, &gone.note);
     }
     compare_totals(state, device, sequenced);
 }

@@ -41,7 +41,7 @@ static void count_host(struct vs_state *state, const struct vs_allocation *alloc
     }
 }
 
-void memory_count(struct vs_state *state, const struct vs_allocation *allocation, int sign)
+void memory_count(struct vs_state *state, struct vs_allocation *allocation, int sign)
 {
     struct vs_device_state *device = state_device(state, allocation->device);
     if (device == NULL)
@@ -71,7 +71,7 @@ void memory_count(struct vs_state *state, const struct vs_allocation *allocation
         return;
     }
     communicator_add(state, allocation->communicator, bytes, sign);
-    state_move(state, allocation->site, sign * bytes, sign);
+    state_move_of(state, allocation->site, sign * bytes, sign, &allocation->note);
 }
 
 static void add_segment(struct vs_state *state, struct vs_device_state *device, uint64_t address,
@@ -268,7 +268,7 @@ static void remember_in(struct vs_state *state, struct vs_allocations *map, uint
         return;
     }
     *slot = *allocation;
-    memory_count(state, allocation, +1);
+    memory_count(state, slot, +1);
     struct vs_device_state *device = state_device(state, allocation->device);
     if (allocation->segment && device != NULL)
         add_segment(state, device, key, allocation, allocation->size);

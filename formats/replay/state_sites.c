@@ -225,8 +225,3 @@ uint32_t state_special_site(struct vs_state *state, int8_t device, enum vs_layer
     struct vs_site wanted = {.device = device, .layer = (uint8_t)layer, .kind = (uint8_t)kind};
     return site_id(state, &wanted);
 }
-
-const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site)
-{
-    return site == 0 || site > state->site_count ? NULL : &state->sites[site - 1];
-}
