@@ -280,7 +280,6 @@ static int32_t lowest_since(const struct vs_growth *growth, uint32_t tick)
     return low;
 }
 
-/* The next occurrence, if it is one of those to keep. */
 /*
  * The last free between two beats that left the fewest blocks: of a step that keeps some, as many
  * more as it keeps. Without one, the tick of the second.
@@ -289,11 +288,13 @@ static uint32_t last_low(const struct vs_growth *growth, const struct vs_beat *b
                          const struct vs_beat *beat)
 {
     int32_t kept = beat->level - before->level;
-    int32_t most = kept <= 0 ? low : low + kept < beat->level ? low + kept : beat->level;
+    int32_t above = growth->live - low; /* a marked step's level is its number, however large */
+    int32_t most = kept <= 0 ? low : low + (kept < above ? kept : above);
     uint32_t last = growth->fell_to[most];
     return last > before->tick ? last : beat->tick;
 }
 
+/* The next occurrence, if it is one of those to keep. */
 static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t tick, int32_t level)
 {
     if (beats->seen++ != beats->next)

@@ -206,6 +206,23 @@ Test(lifetimes, of_many_steps_the_length_is_known)
     end(&program);
 }
 
+/* A step's number says nothing of how many blocks are live. */
+Test(lifetimes, steps_may_have_large_numbers)
+{
+    struct program program;
+    begin(&program);
+    struct block output = {0}, queue[QUEUE] = {{0}};
+    for (uint64_t i = 0; i < STEPS; i++) {
+        mark_step(&program, i * 100000000);
+        step(&program, &output, queue, i);
+    }
+    find(&program);
+    cr_expect_eq(program.found.rule, VS_LIFE_BY_STEP);
+    cr_expect_eq(program.found.steps, STEPS - 1);
+    expect_life(&program, INNER, VS_LIFE_IN_STEP, STEPS - 1, (STEPS - 1) * 4 * (int64_t)MIB);
+    end(&program);
+}
+
 /* ---- the peak -------------------------------------------------------------------------- */
 
 /* Held at the peak: input and inner of its step, which go; output before it, which stays on. */
