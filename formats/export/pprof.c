@@ -182,9 +182,9 @@ static void put_times(struct writing *writing)
 {
     const struct vs_export *export = writing->export;
     const json_t *start = json_object_get(export->clock, "start");
-    json_int_t realtime = json_integer_value(json_object_get(start, "realtime_ns"));
-    if (realtime > 0)
-        put_number(writing, PROFILE_TIME_NANOS, (uint64_t)realtime);
+    json_int_t real_ns = json_integer_value(json_object_get(start, "real_ns"));
+    if (real_ns > 0)
+        put_number(writing, PROFILE_TIME_NANOS, (uint64_t)real_ns);
     put_number(writing, PROFILE_DURATION_NANOS,
                vs_export_since(export, writing->profile->instant_ns));
 }

@@ -51,7 +51,7 @@ class Profile:
         one = {number: value for number, value in top}
         self.types = [self.type(value) for number, value in top if number == 1]
         self.default = self.texts[one[14]]
-        self.duration_ns = one.get(10, 0)
+        self.time_ns, self.duration_ns = one.get(9, 0), one.get(10, 0)
         self.comments = [self.texts[value] for number, value in top if number == 13]
         self.functions = self.table(top, 5)
         self.mappings = self.table(top, 3)

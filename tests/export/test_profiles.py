@@ -8,7 +8,7 @@ from pprof_message import Profile
 
 STEPS = """
 meta process {"pid":5,"exe":"/opt/train","rank":3}
-meta clock {"start":{"monotonic_ns":1000000000,"realtime_ns":1700000000000000000}}
+meta clock {"start":{"monotonic_ns":1000000000,"real_ns":1700000000000000000}}
 device 0 16G Simulated
 device 1 16G Simulated
 code 1 10 train | /home/u/train.py
@@ -101,6 +101,7 @@ def test_pprof_labels_and_metadata(here):
     profile = Profile(here.export("pprof", trace, "--min-bytes", "1K"))
     assert profile.types == [("alloc_objects", "count"), ("alloc_space", "bytes"),
                              ("inuse_objects", "count"), ("inuse_space", "bytes")]
+    assert profile.time_ns == 1700000000000000000
     labels = {(sample["labels"]["device"], sample["labels"]["step"])
               for sample in profile.samples}
     assert labels == {("0", 1), ("1", 2)}
