@@ -45,6 +45,8 @@ struct report {
     const struct report_others *others; /* may be NULL */
     const struct vs_grown_list *grown;
     const struct vs_categories *categories;
+    const struct vs_lifetimes_found *lifetimes;
+    const struct vs_cuts *beside; /* what the trace that goes with it lacks; may be NULL */
 };
 
 /*

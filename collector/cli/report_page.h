@@ -35,6 +35,10 @@ void report_print_looked(const struct page *page, const struct report *report);
 void report_print_devices(const struct page *page, const struct report *report);
 /* report_sites.c: which places of the program hold the memory. */
 void report_print_sites(const struct page *page, const struct report *report);
+/* report_lifetimes.c: how long memory lives, and what of a peak were temporaries. */
+void report_print_lifetimes(const struct page *page, const struct report *report);
+/* report_churn.c: memory given back to the driver and asked for again, over and over. */
+void report_print_churn(const struct page *page, const struct report *report);
 /* report_growth.c: what grows with every step; a sentence of the answer, "" when nothing does. */
 void report_print_growth(const struct page *page, const struct report *report);
 void report_describe_growth(const struct report *report, char *out, size_t room);

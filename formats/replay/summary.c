@@ -28,7 +28,10 @@ static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void
         vs_phases_start(&summary->phases, state),
         vs_lives_start(&summary->lives, state),
         vs_losses_start(&summary->losses, state),
+        vs_cuts_start(&summary->cuts, state),
         vs_growth_start(&summary->growth, state, &summary->objects),
+        vs_lifetimes_start(&summary->lifetimes, state, &summary->growth),
+        vs_churn_start(&summary->churn, state, &summary->growth),
         vs_invariants_start(&summary->invariants, state),
         vs_timeline_start(&summary->timeline, state, row, row_self),
     };
@@ -199,6 +202,7 @@ static int finish(struct vs_summary *summary)
     int result = vs_ooms_finish(&summary->ooms, ended_well);
     vs_fragmentations_finish(&summary->fragmentations, state);
     vs_slow_calls_finish(&summary->slow_calls);
+    vs_churn_finish(&summary->churn);
     vs_phases_finish(&summary->phases, state);
     vs_timeline_finish(&summary->timeline, state);
     int sites = vs_sites_finish(&summary->sites, state);
@@ -213,7 +217,10 @@ static int finish(struct vs_summary *summary)
                     summary->timeline.error,
                     summary->lives.error,
                     summary->losses.error,
-                    summary->growth.error};
+                    summary->cuts.error,
+                    summary->growth.error,
+                    summary->lifetimes.error,
+                    summary->churn.error};
     return first_error(errors, sizeof(errors) / sizeof(errors[0]));
 }
 
@@ -306,7 +313,10 @@ void vs_summary_free(struct vs_summary *summary)
     vs_timeline_release(&summary->timeline);
     vs_lives_release(&summary->lives);
     vs_losses_release(&summary->losses);
+    vs_cuts_release(&summary->cuts);
     vs_growth_release(&summary->growth);
+    vs_lifetimes_release(&summary->lifetimes);
+    vs_churn_release(&summary->churn);
     vs_state_destroy(summary->state);
     json_decref(summary->process);
     json_decref(summary->clock);

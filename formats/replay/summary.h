@@ -9,8 +9,10 @@
 
 #include "analysis.h"
 #include "checks.h"
+#include "churn.h"
 #include "fragmentation.h"
 #include "growth.h"
+#include "lifetimes.h"
 #include "siblings.h"
 #include "trace.h"
 
@@ -39,7 +41,10 @@ struct vs_summary {
     struct vs_lives lives;
     struct vs_timeline timeline;
     struct vs_losses losses;
+    struct vs_cuts cuts;
     struct vs_growth growth;
+    struct vs_lifetimes lifetimes;
+    struct vs_churn churn;
     struct vs_invariants invariants;
 
     uint64_t start_ns; /* monotonic time of the trace's beginning */
