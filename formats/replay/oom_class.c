@@ -386,3 +386,17 @@ void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
     }
     decide_on_device(ooms, oom, device);
 }
+
+void vs_oom_blame_others(struct vs_oom *oom, int64_t other_bytes)
+{
+    bool open = oom->class == VS_OOM_FULL || oom->class == VS_OOM_UNKNOWN;
+    if (!open || oom->layer == VS_LAYER_HOST || oom->free_bytes == VS_FREE_UNKNOWN ||
+        oom->free_bytes >= oom->requested || other_bytes <= 0 ||
+        (uint64_t)other_bytes < oom->requested - oom->free_bytes)
+        return;
+    decide(oom, VS_OOM_OTHER_PROCESS,
+           "other processes held %s right after it, the largest is pid %" PRIu64
+           "; %s were asked for and %s free",
+           size(other_bytes).text, oom->others[0].pid, size((int64_t)oom->requested).text,
+           size((int64_t)oom->free_bytes).text);
+}

@@ -287,8 +287,10 @@ static void note_late_others(const struct vs_ooms *ooms, struct vs_oom *oom)
 {
     const struct vs_device_state *device = vs_state_device(ooms->state, oom->device);
     if (device != NULL && oom->other_count == 0 && !oom->handled &&
-        ooms->state->last_time_ns - oom->time_ns <= WENT_ON_NS)
+        ooms->state->last_time_ns - oom->time_ns <= WENT_ON_NS) {
         note_others(device, oom);
+        vs_oom_blame_others(oom, device->other_bytes);
+    }
 }
 
 int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well)
