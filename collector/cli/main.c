@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vramscope: the command people type. The sub-commands are one table. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
+#include "trace_argument.h"
 
 struct command {
     const char *name;
@@ -58,6 +60,15 @@ static void print_usage(FILE *out)
           out);
 }
 
+static int run(const struct command *command, int argc, char **argv)
+{
+    bool starts_programs = command->run == cmd_run || command->run == cmd_doctor;
+    if (!starts_programs)         /* they would inherit it */
+        signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of the write, as a full disk is */
+    int status = command->run(argc, argv);
+    return command->run == cmd_run ? status : finish_output(status);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
@@ -67,15 +78,15 @@ int main(int argc, char **argv)
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_usage(stdout);
-        return CMD_DONE;
+        return finish_output(CMD_DONE);
     }
     if (strcmp(name, "--version") == 0) {
         puts("vramscope " VS_VERSION);
-        return CMD_DONE;
+        return finish_output(CMD_DONE);
     }
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return run(&commands[i], argc - 1, argv + 1);
     fprintf(stderr, "vramscope: no command '%s'; `vramscope --help` lists them\n", name);
     return CMD_USAGE;
 }

@@ -91,5 +91,6 @@ int finish_output(int status)
         return status;
     if (errno != EPIPE)
         fprintf(stderr, "vramscope: could not write the output: %s\n", strerror(errno));
+    clearerr(stdout); /* said once */
     return CMD_FAILED;
 }

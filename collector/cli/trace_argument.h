@@ -31,8 +31,8 @@ struct vs_summary *load_trace(const char *path, vs_timeline_row *row, void *row_
 /* One line on stderr when not all of the file could be read. True then. */
 bool tell_damage(const char *path, const struct vs_trace_status *status, int read_error);
 
-/* Flushes stdout; one line on stderr when what was printed did not arrive. Returns `status` or 1.
- */
+/* Flushes stdout; one line on stderr when what was printed did not arrive. Returns `status` or 1;
+ * once it was said, a second call has nothing to say. */
 int finish_output(int status);
 
 #endif
