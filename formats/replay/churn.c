@@ -103,8 +103,7 @@ static void note_request(struct vs_churn *churn, const struct vs_sequenced_event
     release->time_ns += sequenced->event.duration_ns;
 }
 
-/* ---- calls of the program ---------------------------------------------------------------------
- */
+/* ---- calls of the program ------------------------------------------------------------------ */
 
 static struct vs_call_cost *cost_of(struct vs_churn *churn, uint32_t site)
 {
@@ -127,12 +126,11 @@ static void note_made(struct vs_churn *churn, const struct vs_event *event)
     cost->pool = event->kind == VS_KIND_POOL_ALLOC;
 }
 
-/* A free is told before it is made: how long it took shows when something is measured behind it. */
+/* A free is told before it is made: how long it took is in the measurement behind it. */
 static void time_free(struct vs_churn *churn, const struct vs_sequenced_event *sequenced,
                       uint32_t site)
 {
     churn->timed.waits = true;
-    churn->timed.began_ns = sequenced->event.time_ns;
     churn->timed.thread = sequenced->thread;
     churn->timed.call = sequenced->event.call;
     churn->timed.site = site;
@@ -140,11 +138,11 @@ static void time_free(struct vs_churn *churn, const struct vs_sequenced_event *s
 
 static void note_time(struct vs_churn *churn, const struct vs_sequenced_event *sample)
 {
+    uint32_t time_ns = sample->event.duration_ns;
     churn->timed.waits = false;
     if (sample->thread != churn->timed.thread || sample->event.call != churn->timed.call ||
-        sample->event.time_ns < churn->timed.began_ns)
+        time_ns == 0)
         return;
-    uint64_t time_ns = sample->event.time_ns - churn->timed.began_ns;
     if (churn->timed.site != 0) {
         struct vs_call_cost *cost = cost_of(churn, churn->timed.site);
         if (cost != NULL) {
@@ -164,8 +162,7 @@ static void note_freed(struct vs_churn *churn)
         cost->frees++;
 }
 
-/* ---- events
- * -------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
 static void on_event(void *self, const struct vs_state *state,
                      const struct vs_sequenced_event *sequenced)
@@ -217,8 +214,7 @@ void vs_churn_release(struct vs_churn *churn)
     *churn = (struct vs_churn){0};
 }
 
-/* ---- what is a finding -------------------------------------------------------------------------
- */
+/* ---- what is a finding --------------------------------------------------------------------- */
 
 static uint64_t steps_between(const struct vs_steps *steps, uint32_t from, uint32_t to)
 {

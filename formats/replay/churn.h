@@ -50,7 +50,6 @@ struct vs_churn {
     } round;
     /* A free of which the time is told by the measurement behind it. */
     struct {
-        uint64_t began_ns;
         uint32_t thread;
         uint32_t site; /* 0: of a segment, and of the round */
         uint16_t call;

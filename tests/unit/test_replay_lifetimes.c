@@ -388,3 +388,29 @@ Test(churn, calls_past_every_cache)
     cr_expect_not(vs_cost_is_churn(kept, &program.grown.steps));
     end(&program);
 }
+
+/* What passes between the free and its measurement is not all the call's. */
+Test(churn, a_free_takes_what_its_measurement_says)
+{
+    enum { CALLS = 300, OF_A_FREE_NS = 7, OF_AN_ALLOC_NS = 1000 };
+    struct program program;
+    begin(&program);
+    for (int i = 0; i < CALLS; i++) {
+        put_call(&program, VS_KIND_ALLOC, INPUT, 0x700000000, PROGRAM, 0);
+        put_call(&program, VS_KIND_FREE, EMPTY, 0x700000000, PROGRAM, 0);
+        program.lab.time_ns += 5000;
+        if (i % 3 == 0) /* not every free has a measurement */
+            continue;
+        lab_put(&program.lab, (struct vs_event){.kind = VS_KIND_SAMPLE,
+                                                .flags = VS_EVENT_FREE_SAMPLED,
+                                                .size = 16 * GIB,
+                                                .free_bytes = 8 * GIB,
+                                                .duration_ns = OF_A_FREE_NS});
+    }
+    find(&program);
+    const struct vs_call_cost *churns = cost_of(&program, INPUT);
+    cr_assert_not_null(churns);
+    cr_expect_eq(churns->timed_frees, CALLS / 3 * 2);
+    cr_expect_eq(churns->time_ns, CALLS * OF_AN_ALLOC_NS + CALLS / 3 * 2 * OF_A_FREE_NS);
+    end(&program);
+}
