@@ -164,6 +164,12 @@ struct vs_trace_status {
     uint64_t keyframe_events;
 };
 
+/* Nothing of the file was unreadable; events may be missing for other reasons. */
+static inline bool vs_trace_is_sound(const struct vs_trace_status *status)
+{
+    return !status->truncated && status->damaged_chunks == 0 && status->damaged_bytes == 0;
+}
+
 /*
  * Opens and indexes a trace, one packed as packed.h says too; everything readable is readable
  * afterwards, and what is not is counted in the status. Also takes PATH's left-over ring file.

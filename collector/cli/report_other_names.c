@@ -5,12 +5,6 @@
 #include "replay/reader_facts.h"
 #include "report.h"
 
-static const char *text_of(const json_t *object, const char *field)
-{
-    const char *text = json_string_value(json_object_get(object, field));
-    return text != NULL ? text : "";
-}
-
 struct report_other_process report_name_other(const struct vs_summary *summary, uint64_t pid,
                                               uint64_t time_ns)
 {
@@ -21,7 +15,7 @@ struct report_other_process report_name_other(const struct vs_summary *summary, 
     uint64_t started_ns = vs_fact_count(facts, "started_boot_ns"),
              boot_ns = vs_fact_count(start, "boot_ns"),
              monotonic_ns = vs_fact_count(start, "monotonic_ns");
-    struct report_other_process who = {text_of(facts, "title"), text_of(facts, "exe"),
+    struct report_other_process who = {vs_fact_text(facts, "title"), vs_fact_text(facts, "exe"),
                                        vs_fact_count(facts, "parent_pid"), false, 0};
     if (started_ns == 0 || boot_ns == 0 || monotonic_ns == 0)
         return who;

@@ -160,16 +160,11 @@ static int write_events(struct writing *writing)
                                                   : error;
 }
 
-static bool is_whole(const struct vs_trace_status *status)
-{
-    return !status->truncated && status->damaged_chunks == 0 && status->damaged_bytes == 0;
-}
-
 static int write_all(struct writing *writing, int fd)
 {
     struct vs_cut *cut = writing->cut;
     const struct vs_trace_status *status = vs_reader_status(cut->reader);
-    bool whole = is_whole(status);
+    bool whole = vs_trace_is_sound(status);
     int error = ftruncate(fd, 0) != 0 ? -errno : 0;
     if (error == 0)
         error = vs_writer_create(fd, CHUNK_EVENTS, ZSTD_LEVEL, &writing->writer);

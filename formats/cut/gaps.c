@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cut_internal.h"
+#include "replay/grow.h"
 #include "replay/state.h"
 
 enum { LEAST_GAP = 64, DEVICES = 256 };
@@ -20,14 +21,8 @@ static int add_gap(struct vs_cut *cut, uint64_t first, uint64_t end)
 {
     if (end <= first || end - first < LEAST_GAP)
         return 0;
-    if (cut->gap_count == cut->gap_room) {
-        size_t room = cut->gap_room == 0 ? 16 : 2 * cut->gap_room;
-        struct vs_cut_gap *grown = realloc(cut->gaps, room * sizeof(*grown));
-        if (grown == NULL)
-            return -ENOMEM;
-        cut->gaps = grown;
-        cut->gap_room = room;
-    }
+    if (!vs_grow(&cut->gaps, &cut->gap_room, cut->gap_count + 1, sizeof(*cut->gaps)))
+        return -ENOMEM;
     cut->gaps[cut->gap_count++] = (struct vs_cut_gap){.first = first, .end = end};
     return 0;
 }

@@ -10,9 +10,10 @@
 
 #include "cut_internal.h"
 #include "replay/analysis.h"
+#include "replay/grow.h"
 #include "replay/reader_facts.h"
 
-enum { PEAKS = 5, DEVICE_OFFSET = 128, RESULT_SHUT_DOWN = 4, RESULT_NOT_READY = 600 };
+enum { PEAKS = 5, RESULT_SHUT_DOWN = 4, RESULT_NOT_READY = 600 };
 
 struct looking {
     struct vs_cut *cut;
@@ -133,14 +134,8 @@ static bool is_idle(const struct vs_state *state, const struct vs_sequenced_even
 
 static int add_point(struct vs_cut *cut, uint64_t at)
 {
-    if (cut->point_count == cut->point_room) {
-        size_t room = cut->point_room == 0 ? 64 : 2 * cut->point_room;
-        uint64_t *grown = realloc(cut->points, room * sizeof(*grown));
-        if (grown == NULL)
-            return -ENOMEM;
-        cut->points = grown;
-        cut->point_room = room;
-    }
+    if (!vs_grow(&cut->points, &cut->point_room, cut->point_count + 1, sizeof(*cut->points)))
+        return -ENOMEM;
     cut->points[cut->point_count++] = at;
     return 0;
 }
@@ -158,7 +153,7 @@ static void on_peak(void *self, const struct vs_state *state, const struct vs_de
                     unsigned which)
 {
     struct looking *looking = self;
-    size_t slot = (size_t)(device->device + DEVICE_OFFSET);
+    size_t slot = (size_t)(device->device + VS_DEVICE_OFFSET);
     (void)state;
     for (unsigned i = 0; i < PEAKS; i++)
         if (which & 1U << i) {
@@ -251,37 +246,14 @@ static int read_all(struct looking *looking)
     return error;
 }
 
-/* What the fold of a report knows besides. */
-static int tell_facts(struct looking *looking)
-{
-    struct vs_reader *reader = looking->cut->reader;
-    json_t *process = vs_reader_fact(reader, "process"), *hooks = vs_reader_fact(reader, "hooks");
-    const char *nvml = json_string_value(json_object_get(hooks, "nvml"));
-    bool others_known = nvml != NULL && strcmp(nvml, "ok") == 0;
-    looking->state->own_pid = vs_fact_count(process, "host_pid");
-    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
-        if (looking->state->devices[i] != NULL)
-            looking->state->devices[i]->others_known = others_known;
-    int error = process == NULL || hooks == NULL ? -ENOMEM : 0;
-    json_decref(process);
-    json_decref(hooks);
-    return error;
-}
-
 static int prepare(struct looking *looking)
 {
-    struct vs_reader *reader = looking->cut->reader;
+    const struct vs_reader *reader = looking->cut->reader;
     struct vs_names names = vs_reader_names(reader);
     int error = vs_state_create(&names, &looking->state);
-    for (size_t i = 0; error == 0 && i < vs_reader_device_count(reader); i++) {
-        const struct vs_device_def *device = vs_reader_device(reader, i);
-        if (device->device >= 0 && device->device <= INT8_MAX)
-            error =
-                vs_state_device_total(looking->state, (int8_t)device->device, device->total_bytes);
-    }
     struct vs_subscriber subscriber = {.self = looking, .peak = on_peak};
     if (error == 0)
-        error = tell_facts(looking);
+        error = vs_reader_prepare(reader, looking->state);
     if (error == 0)
         error = vs_state_subscribe(looking->state, &subscriber);
     return error != 0 ? error : vs_ooms_start(&looking->ooms, looking->state);

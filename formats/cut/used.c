@@ -10,6 +10,7 @@
 #include "cut_internal.h"
 #include "frame_word.h"
 #include "redact.h"
+#include "replay/grow.h"
 #include "replay/state.h"
 
 struct vs_cut_used {
@@ -111,14 +112,8 @@ static int want_stack(struct vs_cut_used *used, uint32_t id)
     int first = id == 0 ? 0 : first_time(&used->stacks, id);
     if (first != 1)
         return first;
-    if (used->wanted_count == used->wanted_room) {
-        size_t room = used->wanted_room == 0 ? 256 : 2 * used->wanted_room;
-        uint32_t *grown = realloc(used->wanted, room * sizeof(*grown));
-        if (grown == NULL)
-            return -ENOMEM;
-        used->wanted = grown;
-        used->wanted_room = room;
-    }
+    if (!vs_grow(&used->wanted, &used->wanted_room, used->wanted_count + 1, sizeof(*used->wanted)))
+        return -ENOMEM;
     used->wanted[used->wanted_count++] = id;
     return 0;
 }

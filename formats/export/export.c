@@ -363,6 +363,17 @@ static size_t add(char *buffer, size_t bytes, size_t used, const char *name, con
     return length < 0 || (size_t)length >= bytes - used ? used : used + (size_t)length;
 }
 
+int vs_export_refuse(const struct vs_export *export, const char *why)
+{
+    snprintf(export->error->text, sizeof(export->error->text), "%s: %s", export->path, why);
+    return -ENOTSUP;
+}
+
+int vs_export_refuse_last(const struct vs_export *export)
+{
+    return vs_export_refuse(export, "--last is for formats that list events; use --from");
+}
+
 void vs_export_filter_text(const struct vs_export *export, char *buffer, size_t bytes)
 {
     const struct vs_window *window = &export->window;

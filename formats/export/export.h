@@ -110,6 +110,11 @@ bool vs_export_is_oom(const struct vs_export *export, const struct vs_event *eve
 /* ---- what is said in the output ----------------------------------------------------------------
  */
 
+/* -ENOTSUP, with `why` in the line that the export says. */
+int vs_export_refuse(const struct vs_export *export, const char *why);
+/* The same of `last`, by formats that list no events. */
+int vs_export_refuse_last(const struct vs_export *export);
+
 /* "from 1.5 s, device 0, at least 4096 bytes": empty when nothing was left out. */
 void vs_export_filter_text(const struct vs_export *export, char *buffer, size_t bytes);
 /* The same for a program; a new object, without members when nothing was left out. */

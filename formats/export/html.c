@@ -11,7 +11,7 @@
 #include "formats.h"
 #include "html_page.h"
 
-enum { DEVICE_OFFSET = 128, STRETCHES_IN_ALL = 6000, STRETCHES_LEAST = 1000 };
+enum { STRETCHES_IN_ALL = 6000, STRETCHES_LEAST = 1000 };
 /* Instants beside the key ones: two of each part of the curve. */
 enum { PARTS_IN_ALL = 160, PARTS_LEAST = 24 };
 
@@ -20,7 +20,7 @@ enum { PARTS_IN_ALL = 160, PARTS_LEAST = 24 };
 
 static struct vs_html_device *device_of(struct vs_html *html, int8_t device)
 {
-    struct vs_html_device **slot = &html->devices[device + DEVICE_OFFSET];
+    struct vs_html_device **slot = &html->devices[device + VS_DEVICE_OFFSET];
     if (*slot != NULL)
         return *slot;
     *slot = calloc(1, sizeof(**slot));
@@ -194,7 +194,7 @@ static int want_ooms(struct vs_html *html)
     int result = 0;
     for (size_t i = ooms->count; i-- > 0 && wanted < VS_HTML_OOM_SETS && result == 0;) {
         const struct vs_oom *oom = &ooms->items[i];
-        if (oom->device < 0 || html->devices[oom->device + DEVICE_OFFSET] == NULL)
+        if (oom->device < 0 || html->devices[oom->device + VS_DEVICE_OFFSET] == NULL)
             continue;
         result = vs_html_sets_want(&html->sets, oom->device, oom->sequence,
                                    vs_summary_at(html->summary, oom->time_ns), VS_HTML_AT_OOM);
@@ -208,7 +208,7 @@ static int choose_instants(struct vs_html *html)
     int result = 0;
     for (int slot = 0; slot < VS_DEVICE_SLOTS && result == 0; slot++)
         if (html->devices[slot] != NULL)
-            result = want_of_device(html, (int8_t)(slot - DEVICE_OFFSET), html->devices[slot]);
+            result = want_of_device(html, (int8_t)(slot - VS_DEVICE_OFFSET), html->devices[slot]);
     return result == 0 ? want_ooms(html) : result;
 }
 
@@ -230,19 +230,14 @@ static void release(struct vs_html *html)
     free(html);
 }
 
-static int refuse(const struct vs_export *export, const char *why)
-{
-    snprintf(export->error->text, sizeof(export->error->text), "%s: %s", export->path, why);
-    return -ENOTSUP;
-}
-
 int vs_export_html(struct vs_export *export)
 {
     if (vs_html_head_bytes == 0)
-        return refuse(export, "this vramscope was built without d3, which the page needs: "
-                              "scripts/install-deps, then build again");
+        return vs_export_refuse(export,
+                                "this vramscope was built without d3, which the page needs: "
+                                "scripts/install-deps, then build again");
     if (export->last != 0)
-        return refuse(export, "--last is for formats that list events; use --from");
+        return vs_export_refuse_last(export);
     struct vs_html *html = calloc(1, sizeof(*html));
     if (html == NULL)
         return -ENOMEM;

@@ -12,8 +12,6 @@
 #include "replay/grow.h"
 #include "texts.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 /* ---- values -------------------------------------------------------------------------------------
  */
 
@@ -373,7 +371,7 @@ static void put_devices(struct vs_html_data *data)
         if (data->html->devices[slot] == NULL)
             continue;
         vs_html_next(data->sink, &any);
-        put_device(data, slot - DEVICE_OFFSET, data->html->devices[slot]);
+        put_device(data, slot - VS_DEVICE_OFFSET, data->html->devices[slot]);
     }
     vs_sink_text(data->sink, "],\n");
 }

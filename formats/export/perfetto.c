@@ -15,12 +15,13 @@
 #include "profile.h"
 #include "replay/curve_row.h"
 #include "replay/grow.h"
+#include "replay/reader_facts.h"
 #include "texts.h"
 
 /* A shorter call is no slice: a viewer would be full of them. docs/man says so. */
 #define SLOW_CALL_NS 100000U
 
-enum { DEVICE_OFFSET = 128, PHASES_OPEN = 32 };
+enum { PHASES_OPEN = 32 };
 /* Ids of tracks. */
 enum { TRACK_PROCESS = 1, TRACK_STEPS = 2, TRACK_DEVICES = 1 << 16, TRACKS_PER_DEVICE = 64 };
 #define TRACK_THREADS (1ULL << 32)
@@ -67,7 +68,7 @@ static uint64_t within(const struct vs_export *export, uint64_t time_ns)
 
 static uint64_t device_track(int device)
 {
-    return (uint64_t)TRACK_DEVICES + (uint64_t)(device + DEVICE_OFFSET) * TRACKS_PER_DEVICE;
+    return (uint64_t)TRACK_DEVICES + (uint64_t)(device + VS_DEVICE_OFFSET) * TRACKS_PER_DEVICE;
 }
 
 static void describe_device(struct tracks *tracks, int device)
@@ -99,7 +100,7 @@ static void put_counter(struct tracks *tracks, int device, struct counters *coun
 
 static struct counters *counters_of(struct tracks *tracks, int device)
 {
-    struct counters **slot = &tracks->counters[device + DEVICE_OFFSET];
+    struct counters **slot = &tracks->counters[device + VS_DEVICE_OFFSET];
     if (*slot == NULL)
         *slot = calloc(1, sizeof(**slot));
     if (*slot == NULL)
@@ -320,19 +321,12 @@ static void put_oom(struct tracks *tracks, const struct vs_oom *oom)
     perfetto_event_end(packets, within(tracks->export, oom->time_ns));
 }
 
-static bool ended_well(const struct vs_export *export)
-{
-    const char *ended = json_string_value(json_object_get(export->end, "ended"));
-    const json_t *code = json_object_get(export->end, "exit_code");
-    return ended != NULL && strcmp(ended, "exit") == 0 && json_is_integer(code) &&
-           json_integer_value(code) == 0;
-}
-
 /* Their class is known when all is read. */
 static int put_ooms(struct tracks *tracks)
 {
     int device = tracks->export->device;
-    int result = tracks->begun ? vs_ooms_finish(&tracks->ooms, ended_well(tracks->export)) : 0;
+    bool ended_well = vs_fact_ended_well(tracks->export->end);
+    int result = tracks->begun ? vs_ooms_finish(&tracks->ooms, ended_well) : 0;
     for (size_t i = 0; i < tracks->ooms.count && result == 0; i++)
         if (device < 0 || tracks->ooms.items[i].device < 0 ||
             tracks->ooms.items[i].device == device)
@@ -353,7 +347,7 @@ static int begin_window(struct tracks *tracks)
     for (int slot = 0; slot < VS_DEVICE_SLOTS; slot++)
         for (int i = 0; tracks->counters[slot] != NULL && i < VS_CURVE_COLUMNS; i++)
             if (tracks->counters[slot]->known[i])
-                put_counter(tracks, slot - DEVICE_OFFSET, tracks->counters[slot], i, from_ns);
+                put_counter(tracks, slot - VS_DEVICE_OFFSET, tracks->counters[slot], i, from_ns);
     for (size_t i = 0; i < tracks->thread_count; i++)
         for (uint32_t at = 0; at < tracks->threads[i].depth && at < PHASES_OPEN; at++)
             put_phase_begin(tracks, &tracks->threads[i], tracks->threads[i].open[at], from_ns);
@@ -510,11 +504,8 @@ static void release(struct tracks *tracks)
 
 int vs_export_perfetto(struct vs_export *export)
 {
-    if (export->last != 0) {
-        snprintf(export->error->text, sizeof(export->error->text),
-                 "%s: --last is for formats that list events; use --from", export->path);
-        return -ENOTSUP;
-    }
+    if (export->last != 0)
+        return vs_export_refuse_last(export);
     struct tracks *tracks = calloc(1, sizeof(*tracks));
     if (tracks == NULL)
         return -ENOMEM;

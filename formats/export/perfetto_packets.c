@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "profile.h"
+#include "replay/reader_facts.h"
 #include "texts.h"
 
 enum { TRACE_PACKET = 1 };
@@ -164,9 +165,7 @@ static void put_clock(struct perfetto_packets *packets, uint64_t clock, uint64_t
 
 static uint64_t start_of(const struct vs_export *export, const char *clock)
 {
-    json_int_t value =
-        json_integer_value(json_object_get(json_object_get(export->clock, "start"), clock));
-    return value > 0 ? (uint64_t)value : 0;
+    return vs_fact_count(json_object_get(export->clock, "start"), clock);
 }
 
 static void put_attribute(struct perfetto_packets *packets, const char *key, const char *value)

@@ -7,8 +7,6 @@
 
 #include "frame_word.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 static const char left_out[] = "[places below --min-bytes]";
 
 /* ---- the fold ---------------------------------------------------------------------------------
@@ -21,8 +19,8 @@ static void on_peak(void *self, const struct vs_state *state, const struct vs_de
     (void)state;
     if ((which & (1U << vs_device_top_layer(device))) == 0)
         return;
-    profile->at_peak[device->device + DEVICE_OFFSET].known = profile->step_known;
-    profile->at_peak[device->device + DEVICE_OFFSET].step = profile->step;
+    profile->at_peak[device->device + VS_DEVICE_OFFSET].known = profile->step_known;
+    profile->at_peak[device->device + VS_DEVICE_OFFSET].step = profile->step;
 }
 
 static bool is_over(const struct vs_profile *profile, const struct vs_sequenced_event *event)
@@ -127,7 +125,7 @@ static void fill(const struct vs_profile *profile, const struct vs_place *place,
                  const struct vs_site *site, struct vs_profile_sample *sample)
 {
     bool peak = profile->export->at == VS_AT_PEAK;
-    int slot = site->device + DEVICE_OFFSET;
+    int slot = site->device + VS_DEVICE_OFFSET;
     *sample = (struct vs_profile_sample){
         .stack = place->has_stack ? site->stack : 0,
         .instead = place->has_stack ? NULL : instead_of(profile, site),
@@ -161,7 +159,7 @@ static bool is_small(const struct vs_export *export, const struct vs_profile_sam
 
 static void add_to_rest(struct vs_profile *profile, const struct vs_profile_sample *sample)
 {
-    struct vs_profile_sample *rest = &profile->rest[sample->device + DEVICE_OFFSET];
+    struct vs_profile_sample *rest = &profile->rest[sample->device + VS_DEVICE_OFFSET];
     int64_t sums[VS_METRICS];
     for (size_t i = 0; i < VS_METRICS; i++)
         sums[i] = rest->values[i] + sample->values[i];

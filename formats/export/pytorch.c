@@ -386,11 +386,11 @@ static void put_uncertain(struct vs_snapshot *snapshot)
     vs_pickle_name(&snapshot->pickle, "uncertain_devices");
     vs_pickle_list(&snapshot->pickle);
     vs_pickle_items(&snapshot->pickle, &list);
-    for (int slot = 128; slot < VS_DEVICE_SLOTS; slot++) {
+    for (int slot = VS_DEVICE_OFFSET; slot < VS_DEVICE_SLOTS; slot++) {
         if (!snapshot->uncertain[slot])
             continue;
         vs_pickle_item(&snapshot->pickle, &list);
-        vs_pickle_number(&snapshot->pickle, (uint64_t)slot - 128);
+        vs_pickle_number(&snapshot->pickle, (uint64_t)slot - VS_DEVICE_OFFSET);
     }
     vs_pickle_list_end(&snapshot->pickle);
 }

@@ -141,6 +141,9 @@ const char *vs_oom_class_name(enum vs_oom_class class);
 
 /* oom_class.c: decides `class` and writes `why` from the state at the failure. */
 void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind);
+/* Sets the class, and the sentence with its figures, which is cut where it is too long. */
+__attribute__((format(printf, 3, 4))) void
+vs_oom_decide(struct vs_oom *oom, enum vs_oom_class class, const char *format, ...);
 /* The same once it is known, too late, what others held: `full` and `unknown` may be theirs. */
 void vs_oom_blame_others(struct vs_oom *oom, int64_t other_bytes);
 

@@ -97,8 +97,7 @@ static enum vs_check_outcome outcome(const struct report *report, uint64_t off)
 static void check_file(struct report *report)
 {
     const struct vs_trace_status *status = &report->summary->status;
-    bool whole = status->damaged_chunks == 0 && status->damaged_bytes == 0 && !status->truncated &&
-                 report->summary->read_error == 0;
+    bool whole = vs_trace_is_sound(status) && report->summary->read_error == 0;
     add(report, "checksums", whole ? VS_CHECK_OK : VS_CHECK_OFF,
         "%" PRIu64 " chunks good, %" PRIu64 " damaged, %" PRIu64 " bytes skipped%s", status->chunks,
         status->damaged_chunks, status->damaged_bytes,

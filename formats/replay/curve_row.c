@@ -26,7 +26,7 @@ const char *const vs_curve_columns[VS_CURVE_COLUMNS] = {
 
 /* The largest free block takes a walk over all blocks, which is made once in so many rows that
    a row costs a look at this many blocks. */
-enum { BLOCKS_PER_ROW = 16, DEVICE_OFFSET = 128 };
+enum { BLOCKS_PER_ROW = 16 };
 
 static void set(struct vs_curve_row *row, size_t column, int64_t value, bool known)
 {
@@ -66,7 +66,7 @@ static void fill_row(const struct vs_device_state *device, const struct vs_bands
 static void fill_largest(struct vs_curve_walks *walks, const struct vs_state *state,
                          const struct vs_device_state *device, struct vs_curve_row *row)
 {
-    size_t place = (size_t)(device->device + DEVICE_OFFSET);
+    size_t place = (size_t)(device->device + VS_DEVICE_OFFSET);
     struct vs_free_space space;
     walks->rows_since[place]++;
     if (!device->framework_seen ||

@@ -8,8 +8,6 @@
 
 /* Looking at every failure and at every new peak of a long run must stay affordable. */
 #define WALK_LIMIT 20000000ULL
-enum { DEVICE_OFFSET = 128 };
-
 /* ---- whose blocks --------------------------------------------------------------------- */
 
 struct share {
@@ -205,8 +203,8 @@ static void look_at_failure(struct vs_fragmentations *kept, const struct vs_stat
 static void look_at_peak(struct vs_fragmentations *kept, const struct vs_state *state,
                          const struct vs_device_state *device)
 {
-    struct vs_fragmentation **slot = &kept->at_reserved_peak[device->device + DEVICE_OFFSET];
-    kept->due[device->device + DEVICE_OFFSET] = false;
+    struct vs_fragmentation **slot = &kept->at_reserved_peak[device->device + VS_DEVICE_OFFSET];
+    kept->due[device->device + VS_DEVICE_OFFSET] = false;
     if (*slot == NULL)
         *slot = calloc(1, sizeof(**slot));
     if (*slot == NULL) {
@@ -229,7 +227,7 @@ static void on_peak(void *self, const struct vs_state *state, const struct vs_de
     struct vs_fragmentations *kept = self;
     (void)state;
     if (which & VS_PEAK_RESERVED && device->framework_seen)
-        kept->due[device->device + DEVICE_OFFSET] = true;
+        kept->due[device->device + VS_DEVICE_OFFSET] = true;
 }
 
 void vs_fragmentations_finish(struct vs_fragmentations *kept, const struct vs_state *state)
@@ -253,14 +251,14 @@ static void on_event(void *self, const struct vs_state *state,
         return;
     if (kind == VS_KIND_FW_OOM)
         look_at_failure(kept, state, device, sequenced->sequence);
-    else if (kept->due[device->device + DEVICE_OFFSET])
+    else if (kept->due[device->device + VS_DEVICE_OFFSET])
         look_at_peak(kept, state, device);
 }
 
 const struct vs_fragmentation *vs_fragmentation_at_peak(const struct vs_fragmentations *kept,
                                                         const struct vs_device_state *device)
 {
-    const struct vs_fragmentation *then = kept->at_reserved_peak[device->device + DEVICE_OFFSET];
+    const struct vs_fragmentation *then = kept->at_reserved_peak[device->device + VS_DEVICE_OFFSET];
     return then != NULL && then->known ? then : NULL;
 }
 

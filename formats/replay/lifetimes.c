@@ -10,8 +10,6 @@
 
 #include "grow.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 static bool is_followed(const struct vs_site *site)
 {
     return site->kind == VS_SITE_CALL && !site->segment;
@@ -20,7 +18,7 @@ static bool is_followed(const struct vs_site *site)
 static void note_peak_free(struct vs_lifetimes *lifetimes, const struct vs_site *site,
                            const struct vs_lifetime *life)
 {
-    struct vs_peak_frees *peak = lifetimes->peaks[site->device + DEVICE_OFFSET][site->layer];
+    struct vs_peak_frees *peak = lifetimes->peaks[site->device + VS_DEVICE_OFFSET][site->layer];
     if (peak == NULL || life->born > peak->peak_tick)
         return;
     if (!vs_grow(&peak->items, &peak->room, peak->count + 1, sizeof(*peak->items))) {
@@ -69,7 +67,7 @@ static void on_peak(void *self, const struct vs_state *state, const struct vs_de
     (void)state;
     for (unsigned layer = 0; layer < VS_LIFE_LAYERS; layer++)
         if (which & 1U << layer)
-            begin_peak(lifetimes, &lifetimes->peaks[device->device + DEVICE_OFFSET][layer]);
+            begin_peak(lifetimes, &lifetimes->peaks[device->device + VS_DEVICE_OFFSET][layer]);
 }
 
 int vs_lifetimes_start(struct vs_lifetimes *lifetimes, struct vs_state *state,

@@ -11,7 +11,7 @@
 
 #include "lifetimes.h"
 
-enum { SHORT_LIFE = 100 /* of the run's ticks */, HABIT = 9, HABIT_OF = 10, DEVICE_OFFSET = 128 };
+enum { SHORT_LIFE = 100 /* of the run's ticks */, HABIT = 9, HABIT_OF = 10 };
 
 /* The steps that are looked at, and what bounds them. */
 struct steps {
@@ -249,7 +249,7 @@ static void find_peak(struct finder *finder, const struct vs_sites *sites,
 {
     enum vs_layer layer = vs_device_top_layer(device);
     const struct vs_peak_frees *frees =
-        finder->lifetimes->peaks[device->device + DEVICE_OFFSET][layer];
+        finder->lifetimes->peaks[device->device + VS_DEVICE_OFFSET][layer];
     if (frees == NULL)
         return;
     struct temporary temporary = rule_at(finder, frees->peak_tick);

@@ -9,8 +9,6 @@
 #include "analysis.h"
 #include "grow.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 static void count_one(uint32_t *count)
 {
     if (*count != UINT32_MAX)
@@ -56,7 +54,7 @@ static void on_move(void *self, const struct vs_state *state, const struct vs_mo
     if (move->site > lives->count)
         lives->count = move->site;
     struct vs_life *life = &lives->items[move->site - 1];
-    size_t device = (size_t)(site->device + DEVICE_OFFSET);
+    size_t device = (size_t)(site->device + VS_DEVICE_OFFSET);
     if (move->count > 0)
         on_alloc(lives, state, life, device);
     else

@@ -38,8 +38,7 @@ const char *vs_oom_class_name(enum vs_oom_class class)
     return names[class];
 }
 
-__attribute__((format(printf, 3, 4))) static void
-decide(struct vs_oom *oom, enum vs_oom_class class, const char *format, ...)
+void vs_oom_decide(struct vs_oom *oom, enum vs_oom_class class, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -75,16 +74,17 @@ static bool look_at_holes(struct vs_ooms *ooms, const struct vs_device_state *de
 static bool decided_by_call(struct vs_oom *oom, uint8_t kind)
 {
     if (kind == VS_KIND_RESERVE)
-        decide(oom, VS_OOM_ADDRESS_SPACE,
-               "a reservation of %s of addresses failed; it needs no memory",
-               size((int64_t)oom->requested).text);
+        vs_oom_decide(oom, VS_OOM_ADDRESS_SPACE,
+                      "a reservation of %s of addresses failed; it needs no memory",
+                      size((int64_t)oom->requested).text);
     else if (kind == VS_KIND_MULTICAST_BIND || kind == VS_KIND_MULTICAST_CREATE)
-        decide(oom, VS_OOM_MULTICAST,
-               "a multicast call for %s failed; multicast owns no device memory",
-               size((int64_t)oom->requested).text);
+        vs_oom_decide(oom, VS_OOM_MULTICAST,
+                      "a multicast call for %s failed; multicast owns no device memory",
+                      size((int64_t)oom->requested).text);
     else if (oom->layer == VS_LAYER_HOST)
-        decide(oom, VS_OOM_HOST_MEMORY, "%s of pinned host memory were asked for and not given",
-               size((int64_t)oom->requested).text);
+        vs_oom_decide(oom, VS_OOM_HOST_MEMORY,
+                      "%s of pinned host memory were asked for and not given",
+                      size((int64_t)oom->requested).text);
     else
         return false;
     return true;
@@ -109,11 +109,11 @@ static bool decided_by_stream(struct vs_oom *oom, const struct vs_layout *layout
     }
     if (largest == 0)
         return false;
-    decide(oom, VS_OOM_OTHER_STREAM,
-           "%s were asked for on stream 0x%" PRIx64 "; a free block of %s was cached, but for "
-           "stream 0x%" PRIx64,
-           size((int64_t)oom->requested).text, oom->stream, size((int64_t)largest).text,
-           of_largest);
+    vs_oom_decide(
+        oom, VS_OOM_OTHER_STREAM,
+        "%s were asked for on stream 0x%" PRIx64 "; a free block of %s was cached, but for "
+        "stream 0x%" PRIx64,
+        size((int64_t)oom->requested).text, oom->stream, size((int64_t)largest).text, of_largest);
     return true;
 }
 
@@ -145,12 +145,13 @@ static bool decided_by_waits(struct vs_ooms *ooms, struct vs_oom *oom,
     bool decided = vs_layout_take_idle(ooms->state, device, &idle) == 0 && fits(oom, &idle);
     vs_layout_release(&idle);
     if (decided)
-        decide(oom, VS_OOM_WAITING_STREAMS,
-               "%s were asked for and would have fitted without the %s of freed blocks that waited "
-               "for other streams%s; the largest free block was %s",
-               size((int64_t)oom->requested).text, size((int64_t)layout->waiting_bytes).text,
-               ooms->state->capture_count != 0 ? ", as they do until the capture is over" : "",
-               size((int64_t)layout->largest_free_bytes).text);
+        vs_oom_decide(
+            oom, VS_OOM_WAITING_STREAMS,
+            "%s were asked for and would have fitted without the %s of freed blocks that waited "
+            "for other streams%s; the largest free block was %s",
+            size((int64_t)oom->requested).text, size((int64_t)layout->waiting_bytes).text,
+            ooms->state->capture_count != 0 ? ", as they do until the capture is over" : "",
+            size((int64_t)layout->largest_free_bytes).text);
     return decided;
 }
 
@@ -183,7 +184,7 @@ static bool decided_by_pinned(struct vs_oom *oom, const struct vs_layout *layout
     const struct vs_segment *pinned = pinned_segment(oom, layout);
     if (pinned == NULL)
         return false;
-    decide(
+    vs_oom_decide(
         oom, VS_OOM_PINNED_SEGMENT,
         "%s were asked for and would have fitted without the %s in %zu live block%s of a segment "
         "of %s; the largest free block was %s",
@@ -201,11 +202,12 @@ static bool decided_by_limit(const struct vs_ooms *ooms, struct vs_oom *oom,
         oom->free_bytes == VS_FREE_UNKNOWN || oom->free_bytes > INT64_MAX ||
         oom->free_bytes < oom->requested || vs_state_lossy(ooms->state))
         return false;
-    decide(oom, VS_OOM_LIMIT,
-           "the framework refused %s by a limit of its own: no driver call failed and %s were free "
-           "on the device; it had reserved %s",
-           size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text,
-           size(vs_device_reserved(device)).text);
+    vs_oom_decide(
+        oom, VS_OOM_LIMIT,
+        "the framework refused %s by a limit of its own: no driver call failed and %s were free "
+        "on the device; it had reserved %s",
+        size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text,
+        size(vs_device_reserved(device)).text);
     return true;
 }
 
@@ -216,20 +218,22 @@ static bool decided_by_cache(struct vs_oom *oom)
     if (!oom->cached_known || oom->cached < requested || requested == 0)
         return false;
     if (oom->layer == VS_LAYER_DRIVER)
-        decide(oom, VS_OOM_HELD_BY_CACHE,
-               "%s were asked for outside of the framework, whose cache held %s unused",
-               size(requested).text, size(oom->cached).text);
+        vs_oom_decide(oom, VS_OOM_HELD_BY_CACHE,
+                      "%s were asked for outside of the framework, whose cache held %s unused",
+                      size(requested).text, size(oom->cached).text);
     else if (oom->largest_known && (int64_t)oom->largest_free < requested)
-        decide(oom, VS_OOM_FRAGMENTED,
-               "%s were cached and free, but the largest free block was %s, less than the %s asked "
-               "for",
-               size(oom->cached).text, size((int64_t)oom->largest_free).text, size(requested).text);
+        vs_oom_decide(
+            oom, VS_OOM_FRAGMENTED,
+            "%s were cached and free, but the largest free block was %s, less than the %s asked "
+            "for",
+            size(oom->cached).text, size((int64_t)oom->largest_free).text, size(requested).text);
     else
-        decide(oom, VS_OOM_UNKNOWN,
-               "%s were cached and free%s; a block may belong to another stream or pool or wait "
-               "for one",
-               size(oom->cached).text,
-               oom->largest_known ? ", the largest block would have held the request" : "");
+        vs_oom_decide(
+            oom, VS_OOM_UNKNOWN,
+            "%s were cached and free%s; a block may belong to another stream or pool or wait "
+            "for one",
+            size(oom->cached).text,
+            oom->largest_known ? ", the largest block would have held the request" : "");
     return true;
 }
 
@@ -263,28 +267,31 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
     int64_t outside = oom->layer == VS_LAYER_FRAMEWORK ? bands->direct + bands->unexplained : 0;
     int64_t need = requested - free_bytes;
     if (own + certain + requested > total)
-        decide(oom, VS_OOM_FULL, "%s were asked for, %s of %s were in use by %s and %s were free",
-               size(requested).text, size(own).text, size(total).text,
-               oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
-               size(free_bytes).text);
+        vs_oom_decide(oom, VS_OOM_FULL,
+                      "%s were asked for, %s of %s were in use by %s and %s were free",
+                      size(requested).text, size(own).text, size(total).text,
+                      oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
+                      size(free_bytes).text);
     else if (bands->other_process >= need && bands->other_process >= outside)
-        decide(oom, VS_OOM_OTHER_PROCESS,
-               "other processes held %s, the largest is pid %" PRIu64
-               "; %s were asked for and %s free",
-               size(bands->other_process).text, largest_other(device), size(requested).text,
-               size(free_bytes).text);
+        vs_oom_decide(oom, VS_OOM_OTHER_PROCESS,
+                      "other processes held %s, the largest is pid %" PRIu64
+                      "; %s were asked for and %s free",
+                      size(bands->other_process).text, largest_other(device), size(requested).text,
+                      size(free_bytes).text);
     else if (outside >= need && outside > 0)
-        decide(oom, VS_OOM_OUTSIDE,
-               "%s were held outside of the framework; %s were asked for and %s free",
-               size(outside).text, size(requested).text, size(free_bytes).text);
+        vs_oom_decide(oom, VS_OOM_OUTSIDE,
+                      "%s were held outside of the framework; %s were asked for and %s free",
+                      size(outside).text, size(requested).text, size(free_bytes).text);
     else if (own + implicit + requested > total)
-        decide(oom, VS_OOM_UNKNOWN,
-               "%s were asked for and %s free; %s by difference are this process's context and "
-               "modules, or other processes', who were not known yet",
-               size(requested).text, size(free_bytes).text, size(implicit).text);
+        vs_oom_decide(
+            oom, VS_OOM_UNKNOWN,
+            "%s were asked for and %s free; %s by difference are this process's context and "
+            "modules, or other processes', who were not known yet",
+            size(requested).text, size(free_bytes).text, size(implicit).text);
     else
-        decide(oom, VS_OOM_UNKNOWN, "%s were asked for and %s free; no single band explains it",
-               size(requested).text, size(free_bytes).text);
+        vs_oom_decide(oom, VS_OOM_UNKNOWN,
+                      "%s were asked for and %s free; no single band explains it",
+                      size(requested).text, size(free_bytes).text);
 }
 
 static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
@@ -294,10 +301,10 @@ static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
     vs_state_bands(ooms->state, device, &bands);
     bool free_known = oom->free_bytes != VS_FREE_UNKNOWN && oom->free_bytes <= INT64_MAX;
     if (device->total_bytes == 0 || !free_known || !bands.device_known)
-        decide(oom, VS_OOM_UNKNOWN, "the device's free memory was not measured");
+        vs_oom_decide(oom, VS_OOM_UNKNOWN, "the device's free memory was not measured");
     else if (oom->free_bytes >= oom->requested)
-        decide(oom, VS_OOM_UNKNOWN, "%s were asked for though %s were free on the device",
-               size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
+        vs_oom_decide(oom, VS_OOM_UNKNOWN, "%s were asked for though %s were free on the device",
+                      size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
     else
         decide_by_bands(oom, device, &bands, (int64_t)oom->free_bytes);
 }
@@ -330,8 +337,8 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
     struct vs_layout layout = {0};
     bool known = look_at_holes(ooms, device, oom, &layout);
     if (device->total_bytes > 0 && oom->requested > device->total_bytes)
-        decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
-               size((int64_t)oom->requested).text, size((int64_t)device->total_bytes).text);
+        vs_oom_decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
+                      size((int64_t)oom->requested).text, size((int64_t)device->total_bytes).text);
     else if (!decided_by_limit(ooms, oom, device) && !(known && decided_by_stream(oom, &layout)) &&
              !(known && decided_by_waits(ooms, oom, device, &layout)) &&
              !(known && decided_by_pinned(oom, &layout)) && !decided_by_cache(oom))
@@ -364,7 +371,7 @@ static bool decided_by_earlier(const struct vs_ooms *ooms, struct vs_oom *oom, u
     if (earlier == NULL)
         return false;
     uint64_t since_ns = oom->time_ns - earlier->time_ns;
-    decide(
+    vs_oom_decide(
         oom, VS_OOM_FOLLOW_UP,
         "%s asks for no memory: it handed on the error of a call before it; %s earlier a request "
         "for %s by %s had failed",
@@ -381,7 +388,7 @@ void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
     if (decided_by_call(oom, kind) || decided_by_earlier(ooms, oom, kind))
         return;
     if (device == NULL) {
-        decide(oom, VS_OOM_UNKNOWN, "the device of the call is not known");
+        vs_oom_decide(oom, VS_OOM_UNKNOWN, "the device of the call is not known");
         return;
     }
     decide_on_device(ooms, oom, device);
@@ -394,9 +401,9 @@ void vs_oom_blame_others(struct vs_oom *oom, int64_t other_bytes)
         oom->free_bytes >= oom->requested || other_bytes <= 0 ||
         (uint64_t)other_bytes < oom->requested - oom->free_bytes)
         return;
-    decide(oom, VS_OOM_OTHER_PROCESS,
-           "other processes held %s right after it, the largest is pid %" PRIu64
-           "; %s were asked for and %s free",
-           size(other_bytes).text, oom->others[0].pid, size((int64_t)oom->requested).text,
-           size((int64_t)oom->free_bytes).text);
+    vs_oom_decide(oom, VS_OOM_OTHER_PROCESS,
+                  "other processes held %s right after it, the largest is pid %" PRIu64
+                  "; %s were asked for and %s free",
+                  size(other_bytes).text, oom->others[0].pid, size((int64_t)oom->requested).text,
+                  size((int64_t)oom->free_bytes).text);
 }

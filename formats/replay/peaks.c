@@ -5,13 +5,11 @@
 
 #include "analysis.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 static void on_peak(void *self, const struct vs_state *state, const struct vs_device_state *device,
                     unsigned which)
 {
     struct vs_peaks *peaks = self;
-    struct vs_device_peaks **slot = &peaks->devices[device->device + DEVICE_OFFSET];
+    struct vs_device_peaks **slot = &peaks->devices[device->device + VS_DEVICE_OFFSET];
     if (*slot == NULL)
         *slot = calloc(1, sizeof(**slot));
     if (*slot == NULL)
@@ -33,7 +31,7 @@ int vs_peaks_start(struct vs_peaks *peaks, struct vs_state *state)
 const struct vs_bands *vs_peaks_allocated(const struct vs_peaks *peaks,
                                           const struct vs_device_state *device)
 {
-    const struct vs_device_peaks *kept = peaks->devices[device->device + DEVICE_OFFSET];
+    const struct vs_device_peaks *kept = peaks->devices[device->device + VS_DEVICE_OFFSET];
     enum vs_layer top = vs_device_top_layer(device);
     if (kept == NULL || device->layers[top].peak_bytes == 0)
         return NULL;
@@ -43,7 +41,7 @@ const struct vs_bands *vs_peaks_allocated(const struct vs_peaks *peaks,
 const struct vs_bands *vs_peaks_used(const struct vs_peaks *peaks,
                                      const struct vs_device_state *device)
 {
-    const struct vs_device_peaks *kept = peaks->devices[device->device + DEVICE_OFFSET];
+    const struct vs_device_peaks *kept = peaks->devices[device->device + VS_DEVICE_OFFSET];
     return kept == NULL || !device->measured ? NULL : &kept->at_used;
 }
 

@@ -12,11 +12,9 @@
 #include "grow.h"
 #include "places.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 static struct vs_phase_watch *watch_of(struct vs_phases *phases, int8_t device)
 {
-    struct vs_phase_watch **slot = &phases->watches[device + DEVICE_OFFSET];
+    struct vs_phase_watch **slot = &phases->watches[device + VS_DEVICE_OFFSET];
     if (*slot == NULL)
         *slot = calloc(1, sizeof(**slot));
     if (*slot == NULL)
@@ -254,9 +252,9 @@ void vs_phases_find_step(struct vs_phases *phases, const struct vs_state *state,
         const struct vs_phase_first *first = &phases->firsts[i];
         const struct vs_site *site = vs_state_site(state, first->site);
         const struct vs_device_state *device = vs_state_device(state, site->device);
-        if (found[site->device + DEVICE_OFFSET] || !is_optimizer_step(places, first->site))
+        if (found[site->device + VS_DEVICE_OFFSET] || !is_optimizer_step(places, first->site))
             continue;
-        found[site->device + DEVICE_OFFSET] = true;
+        found[site->device + VS_DEVICE_OFFSET] = true;
         struct vs_phase phase = {.device = site->device,
                                  .kind = VS_PHASE_BEFORE_STEP,
                                  .start_ns = state->start_ns,

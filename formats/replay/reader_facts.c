@@ -36,6 +36,19 @@ uint64_t vs_fact_count(const json_t *object, const char *field)
     return value > 0 ? (uint64_t)value : 0;
 }
 
+const char *vs_fact_text(const json_t *object, const char *field)
+{
+    const char *text = json_string_value(json_object_get(object, field));
+    return text == NULL ? "" : text;
+}
+
+bool vs_fact_ended_well(const json_t *end)
+{
+    const json_t *code = json_object_get(end, "exit_code");
+    return strcmp(vs_fact_text(end, "ended"), "exit") == 0 && json_is_integer(code) &&
+           json_integer_value(code) == 0;
+}
+
 static int tell_devices(const struct vs_reader *reader, struct vs_state *state)
 {
     int result = 0;
@@ -52,8 +65,7 @@ int vs_reader_prepare(const struct vs_reader *reader, struct vs_state *state)
     int result = tell_devices(reader, state);
     json_t *hooks = vs_reader_fact(reader, "hooks"), *clock = vs_reader_fact(reader, "clock"),
            *process = vs_reader_fact(reader, "process");
-    const char *nvml = json_string_value(json_object_get(hooks, "nvml"));
-    bool others_known = nvml != NULL && strcmp(nvml, "ok") == 0;
+    bool others_known = strcmp(vs_fact_text(hooks, "nvml"), "ok") == 0;
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
         if (state->devices[i] != NULL)
             state->devices[i]->others_known = others_known;

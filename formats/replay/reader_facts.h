@@ -19,5 +19,9 @@ json_t *vs_reader_fact(const struct vs_reader *reader, const char *name);
 int vs_reader_prepare(const struct vs_reader *reader, struct vs_state *state);
 /* A field that counts; 0 when it is not there, or no such number. */
 uint64_t vs_fact_count(const json_t *object, const char *field);
+/* A field that is a text, as long as the object; "" when it is not there, or none. */
+const char *vs_fact_text(const json_t *object, const char *field);
+/* Whether the fact "end" says that the process ended with status 0. */
+bool vs_fact_ended_well(const json_t *end);
 
 #endif

@@ -24,12 +24,6 @@ bool vs_siblings_concern(const struct vs_oom *oom)
            oom->class != VS_OOM_LIMIT && oom->class != VS_OOM_REQUEST_EXCEEDS_DEVICE;
 }
 
-static const char *boot_id_of(const json_t *process)
-{
-    const char *boot_id = json_string_value(json_object_get(process, "boot_id"));
-    return boot_id == NULL ? "" : boot_id;
-}
-
 static bool has_uuid(const struct vs_device_def *device)
 {
     static const uint8_t none[sizeof(device->uuid)];
@@ -38,7 +32,7 @@ static bool has_uuid(const struct vs_device_def *device)
 
 bool vs_siblings_wanted(const struct vs_summary *summary)
 {
-    if (boot_id_of(summary->process)[0] == 0)
+    if (vs_fact_text(summary->process, "boot_id")[0] == 0)
         return false;
     for (size_t i = 0; i < summary->ooms.count; i++) {
         const struct vs_oom *oom = &summary->ooms.items[i];
@@ -169,10 +163,10 @@ static int fold(struct looking *looking)
     int got, result = 0;
     while (next < looking->question_count && result == 0 &&
            (got = vs_reader_next_block(looking->reader, &events, &count)) != 0) {
-        if (got < 0)
+        if (got < 0) {
             looking->sibling.whole = false;
-        if (got < 0)
             break;
+        }
         for (size_t i = 0; i < count && result == 0; i++) {
             if (passed++ == in_keyframe && in_keyframe != 0)
                 next = first_answered(looking, events[i].event.time_ns);
@@ -188,25 +182,18 @@ static int fold(struct looking *looking)
     return result;
 }
 
-static char *copy_of(const json_t *object, const char *field)
-{
-    const char *text = json_string_value(json_object_get(object, field));
-    return strdup(text == NULL ? "" : text);
-}
-
 static int describe(struct looking *looking, const char *file)
 {
     struct vs_sibling *sibling = &looking->sibling;
     const struct vs_trace_status *status = vs_reader_status(looking->reader);
     sibling->file = strdup(file);
-    sibling->title = copy_of(looking->process, "title");
-    sibling->exe = copy_of(looking->process, "exe");
+    sibling->title = strdup(vs_fact_text(looking->process, "title"));
+    sibling->exe = strdup(vs_fact_text(looking->process, "exe"));
     sibling->pid = vs_fact_count(looking->process, "pid");
     sibling->host_pid = vs_fact_count(looking->process, "host_pid");
     sibling->parent_pid = vs_fact_count(looking->process, "parent_pid");
     sibling->start_ns = looking->start_ns;
-    sibling->whole = !status->truncated && status->damaged_chunks == 0 &&
-                     status->damaged_bytes == 0 && status->sequence_gaps == 0;
+    sibling->whole = vs_trace_is_sound(status) && status->sequence_gaps == 0;
     sibling->use = calloc(looking->summary->ooms.count, sizeof(*sibling->use));
     bool made = sibling->file != NULL && sibling->title != NULL && sibling->exe != NULL &&
                 sibling->use != NULL;
@@ -223,8 +210,9 @@ static bool is_related(struct looking *looking)
     looking->end_ns = vs_fact_count(looking->end, "at_ns");
     if (looking->end_ns == 0)
         looking->end_ns = UINT64_MAX;
-    const char *boot_id = boot_id_of(looking->process);
-    return boot_id[0] != 0 && strcmp(boot_id, boot_id_of(looking->summary->process)) == 0;
+    const char *boot_id = vs_fact_text(looking->process, "boot_id");
+    return boot_id[0] != 0 &&
+           strcmp(boot_id, vs_fact_text(looking->summary->process, "boot_id")) == 0;
 }
 
 static bool was_there(const struct looking *looking)

@@ -171,8 +171,7 @@ static void take_end(struct vs_summary *summary)
 static bool is_whole(const struct vs_summary *summary)
 {
     const struct vs_trace_status *status = &summary->status;
-    return !status->truncated && status->damaged_chunks == 0 && status->damaged_bytes == 0 &&
-           status->sequence_gaps == 0 && summary->read_error == 0;
+    return vs_trace_is_sound(status) && status->sequence_gaps == 0 && summary->read_error == 0;
 }
 
 static void take_times(struct vs_summary *summary)
@@ -197,9 +196,7 @@ static int finish(struct vs_summary *summary)
     summary->torn = state->counts.torn;
     summary->complete =
         json_is_true(json_object_get(summary->end, "complete")) && is_whole(summary);
-    bool ended_well =
-        strcmp(summary->ended, "exit") == 0 && summary->exit_code_known && summary->exit_code == 0;
-    int result = vs_ooms_finish(&summary->ooms, ended_well);
+    int result = vs_ooms_finish(&summary->ooms, vs_fact_ended_well(summary->end));
     vs_fragmentations_finish(&summary->fragmentations, state);
     vs_slow_calls_finish(&summary->slow_calls);
     vs_churn_finish(&summary->churn);

@@ -10,7 +10,6 @@
 
 #include "analysis.h"
 
-enum { DEVICE_OFFSET = 128 };
 #define FIRST_BUCKET_NS 1000ULL
 
 static void keep_higher(int64_t *kept, int64_t value)
@@ -60,7 +59,7 @@ static size_t bucket_of(struct vs_timeline *timeline, uint64_t elapsed_ns)
 
 static struct vs_curve *curve_of(struct vs_timeline *timeline, int8_t device)
 {
-    struct vs_curve **slot = &timeline->curves[device + DEVICE_OFFSET];
+    struct vs_curve **slot = &timeline->curves[device + VS_DEVICE_OFFSET];
     if (*slot == NULL)
         *slot = calloc(1, sizeof(**slot));
     if (*slot == NULL)
