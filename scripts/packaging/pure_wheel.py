@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-from wheel import HERE, PYTHON, Wheel
+from wheel import ENTRY_POINTS, HERE, PYTHON, Wheel, run
 
 SOURCE = os.path.join(HERE, "..", "..")
 READER = os.path.join(HERE, "reader")
@@ -43,14 +43,6 @@ Wheel-Version: 1.0
 Generator: vramscope scripts/package
 Root-Is-Purelib: true
 Tag: py3-none-any
-"""
-
-ENTRY_POINTS = """\
-[console_scripts]
-vramscope = vramscope.__main__:main
-
-[pytest11]
-vramscope = vramscope.pytest_plugin
 """
 
 ERRORS = '''\
@@ -115,17 +107,5 @@ def make(page, out, version):
     return path
 
 
-def main():
-    if len(sys.argv) != 4:
-        print(__doc__, file=sys.stderr)
-        return 2
-    try:
-        print(make(*sys.argv[1:]))
-    except OSError as error:
-        print(f"pure_wheel.py: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(make, __doc__))

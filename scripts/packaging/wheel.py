@@ -108,17 +108,18 @@ def make(prefix, out, version):
     return path
 
 
-def main():
+def run(maker, usage):
+    """A maker of wheels as a command of three arguments, which prints the wheel's path. Its exit status."""
     if len(sys.argv) != 4:
-        print(__doc__, file=sys.stderr)
+        print(usage, file=sys.stderr)
         return 2
     try:
-        print(make(*sys.argv[1:]))
+        print(maker(*sys.argv[1:]))
     except (Unfit, OSError) as error:
-        print(f"wheel.py: {error}", file=sys.stderr)
+        print(f"{os.path.basename(sys.argv[0])}: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(make, __doc__))
