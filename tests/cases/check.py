@@ -6,15 +6,14 @@ of the expected class, at its line, with its figures; its healthy twin has none.
 usage: check.py --bin DIR --simgpu SCRIPT [--python PYTHON]
 Exit status: 0 as expected, 1 not, 77 no PyTorch here.
 """
-import argparse
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "torch"))
+import real_torch  # noqa: E402
+
 MIB = 1 << 20
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs" / "torch_cases.py"
 # Case and class: bytes asked for, the largest free block, cached, and what `why` names.
@@ -28,33 +27,13 @@ EXPECTED = {
 }
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True, type=pathlib.Path)
-    parser.add_argument("--simgpu", required=True)
-    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
-    return parser.parse_args()
-
-
 def run_traced(arguments, folder):
     """What each case printed, and its report."""
     cases = [words for name in EXPECTED for words in (name, f"{name} healthy")]
-    command = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu,
-               "--memory", "4G", "--", arguments.python, PROGRAM, *cases]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=500, check=False,
-                          env=dict(os.environ, VRAMSCOPE_LOG="error"))
-    if done.returncode != 0:
-        raise SystemExit(f"the programs exited with {done.returncode}:\n{done.stdout}")
-    ran = {line["pid"]: line for line in map(json.loads, done.stdout.splitlines())}
-    reports = {}
-    for trace in sorted(pathlib.Path(folder).rglob("*.vscope")):
-        shown = subprocess.run([arguments.bin / "vramscope", "report", "--json", trace],
-                               stdout=subprocess.PIPE, text=True, check=True)
-        report = json.loads(shown.stdout)
-        if report["process"]["pid"] in ran:
-            line = ran[report["process"]["pid"]]
-            reports[line["case"]] = (line["failed"], report)
-    return reports
+    printed = real_torch.run_programs(arguments, folder, "4G", PROGRAM, cases)
+    reports = real_torch.reports_of(arguments, folder)
+    return {line["case"]: (line["failed"], reports[line["pid"]]) for line in map(json.loads, printed.splitlines())
+            if line["pid"] in reports}
 
 
 def line_of(name):
@@ -89,11 +68,7 @@ def faults_of_twin(failed, report):
     return [f"failed: {failed}, entries: {loud}"] if failed or loud else []
 
 
-def main():
-    arguments = parse_arguments()
-    if not arguments.python:
-        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
-        return SKIPPED
+def check(arguments):
     with tempfile.TemporaryDirectory(prefix="vramscope-cases-") as folder:
         reports = run_traced(arguments, folder)
     wrong = []
@@ -101,11 +76,8 @@ def main():
         wrong += [(name, fault) for fault in faults_of_case(name, *reports[name])]
         wrong += [(f"{name} healthy", fault)
                   for fault in faults_of_twin(*reports[f"{name} healthy"])]
-    for case, fault in wrong:
-        print(f"WRONG {case}: {fault}")
-    print(f"{len(reports)} programs, {len(wrong)} findings that are wrong")
-    return 1 if wrong else 0
+    return real_torch.tell("WRONG", len(reports), wrong)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(real_torch.run_test(check))

@@ -6,15 +6,14 @@ each with a leak shows it at its line, with its bytes per step.
 usage: check.py --bin DIR --simgpu SCRIPT --python PYTHON
 Exit status: 0 as expected, 1 not, 77 no PyTorch here.
 """
-import argparse
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "torch"))
+import real_torch  # noqa: E402
+
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs" / "trains.py"
 HEALTHY = ["plain", "accumulation", "evaluation", "shapes", "checkpoints", "infer", "epochs",
            "joined", "late"]
@@ -34,36 +33,12 @@ LEAKS = [
 ]
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True, type=pathlib.Path)
-    parser.add_argument("--simgpu", required=True)
-    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
-    return parser.parse_args()
-
-
 def run_traced(arguments, folder, program, cases):
     """The report of each case, by its words."""
-    command = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu,
-               "--memory", "16G", "--", arguments.python, program, *cases]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=900, check=False,
-                          env=dict(os.environ, VRAMSCOPE_LOG="error"))
-    if done.returncode != 0:
-        raise SystemExit(f"the programs exited with {done.returncode}:\n{done.stdout}")
-    by_pid = {}
-    for line in done.stdout.splitlines():
-        if line.startswith('{"pid"'):
-            ran = json.loads(line)
-            by_pid[ran["pid"]] = ran["case"]
-    return {by_pid[pid]: report for pid, report in reports_of(arguments, folder) if pid in by_pid}
-
-
-def reports_of(arguments, folder):
-    for trace in sorted(pathlib.Path(folder).rglob("*.vscope")):
-        shown = subprocess.run([arguments.bin / "vramscope", "report", "--json", trace],
-                               stdout=subprocess.PIPE, text=True, check=True)
-        report = json.loads(shown.stdout)
-        yield report["process"]["pid"], report
+    printed = real_torch.run_programs(arguments, folder, "16G", program, cases, timeout_s=900)
+    ran = (json.loads(line) for line in printed.splitlines() if line.startswith('{"pid"'))
+    reports = real_torch.reports_of(arguments, folder)
+    return {one["case"]: reports[one["pid"]] for one in ran if one["pid"] in reports}
 
 
 def lines_of(report, stack, program=PROGRAM):
@@ -105,11 +80,7 @@ def check_graph(report):
     return wrong if lines else wrong + ["no line of the program"]
 
 
-def main():
-    arguments = parse_arguments()
-    if not arguments.python:
-        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
-        return SKIPPED
+def check(arguments):
     with tempfile.TemporaryDirectory(prefix="vramscope-growth-") as folder:
         cases = HEALTHY + [leak[0] for leak in LEAKS] + ["plain --leak graph"]
         reports = run_traced(arguments, folder, PROGRAM, cases)
@@ -118,11 +89,8 @@ def main():
     for case, *expected in LEAKS:
         wrong += [(case, what) for what in check_leak(reports[case], *expected)]
     wrong += [("plain --leak graph", what) for what in check_graph(reports["plain --leak graph"])]
-    for case, what in wrong:
-        print(f"WRONG {case}: {what}")
-    print(f"{len(reports)} programs, {len(wrong)} findings that are wrong")
-    return 1 if wrong else 0
+    return real_torch.tell("WRONG", len(reports), wrong)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(real_torch.run_test(check))

@@ -10,7 +10,8 @@ import pathlib
 import sys
 import tempfile
 
-import check
+import check as growth
+from check import real_torch
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs" / "healthy.py"
 PROGRAMS = ["vision", "language", "language_shapes", "evaluation", "accumulation",
@@ -29,9 +30,9 @@ def faults_of_mutant(name, report):
     wanted = {"kind": kind, "count_per_step": 1, "bytes_per_step": 512 if kind == "bytes" else 0}
     faults = [f"{field} is {grown[field]}, not {value}" for field, value in wanted.items()
               if grown[field] != value]
-    lines = check.lines_of(report, grown["stack"], PROGRAM)
-    if check.marked_line(name, PROGRAM) not in lines:
-        faults.append(f"at lines {lines}, not {check.marked_line(name, PROGRAM)}")
+    lines = growth.lines_of(report, grown["stack"], PROGRAM)
+    if growth.marked_line(name, PROGRAM) not in lines:
+        faults.append(f"at lines {lines}, not {growth.marked_line(name, PROGRAM)}")
     return faults
 
 
@@ -40,22 +41,15 @@ def faults_of_healthy(report):
     return [f"grows: {report['growth']}"] * bool(report["growth"]) + [f"fails: {oom}" for oom in loud]
 
 
-def main():
-    arguments = check.parse_arguments()
-    if not arguments.python:
-        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
-        return check.SKIPPED
+def check(arguments):
     cases = [case for name in PROGRAMS for case in (name, f"{name} leak")]
     with tempfile.TemporaryDirectory(prefix="vramscope-healthy-") as folder:
-        reports = check.run_traced(arguments, folder, PROGRAM, cases)
+        reports = growth.run_traced(arguments, folder, PROGRAM, cases)
     wrong = [(name, fault) for name in PROGRAMS for fault in faults_of_healthy(reports[name])]
     wrong += [(f"{name} leak", fault) for name in PROGRAMS
               for fault in faults_of_mutant(name, reports[f"{name} leak"])]
-    for case, fault in wrong:
-        print(f"WRONG {case}: {fault}")
-    print(f"{len(reports)} programs, {len(wrong)} findings that are wrong")
-    return 1 if wrong else 0
+    return real_torch.tell("WRONG", len(reports), wrong)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(real_torch.run_test(check))

@@ -6,46 +6,16 @@ the end, parameters, gradients and optimizer state are their blocks to the byte.
 usage: categories.py --bin DIR --simgpu SCRIPT [--python PYTHON]
 Exit status: 0 equal, 1 different, 77 no PyTorch here.
 """
-import argparse
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+import real_torch
+
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "categories.py"
 CASES = ["adam", "sgd", "accumulation", "checkpoints", "built_on_device", "one_by_one"]
 EXACT = ["parameters", "gradients", "optimizer_state"]
-
-
-def parse_arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True, type=pathlib.Path)
-    parser.add_argument("--simgpu", required=True)
-    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
-    return parser.parse_args()
-
-
-def run_traced(arguments, folder):
-    command = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu,
-               "--memory", "16G", "--", arguments.python, PROGRAM, *CASES]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=500, check=False,
-                          env=dict(os.environ, VRAMSCOPE_LOG="error"))
-    if done.returncode != 0:
-        raise SystemExit(f"the programs exited with {done.returncode}:\n{done.stdout}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def reports_of(arguments, folder):
-    reports = {}
-    for trace in sorted(pathlib.Path(folder).rglob("*.vscope")):
-        shown = subprocess.run([arguments.bin / "vramscope", "report", "--json", trace],
-                               stdout=subprocess.PIPE, text=True, check=True)
-        report = json.loads(shown.stdout)
-        reports[report["process"]["pid"]] = report
-    return reports
 
 
 def faults_of(ran, report):
@@ -71,22 +41,15 @@ def faults_of(ran, report):
     return faults
 
 
-def main():
-    arguments = parse_arguments()
-    if not arguments.python:
-        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
-        return SKIPPED
+def check(arguments):
     with tempfile.TemporaryDirectory(prefix="vramscope-categories-") as folder:
-        programs = run_traced(arguments, folder)
-        reports = reports_of(arguments, folder)
-    faults = [] if len(programs) == len(CASES) else [f"{len(programs)} programs ran"]
-    for ran in programs:
-        faults += [f"{ran['case']}: {fault}" for fault in faults_of(ran, reports[ran["pid"]])]
-    for fault in faults:
-        print(f"DIFFERENT {fault}")
-    print(f"{len(programs)} programs, {len(faults)} differences")
-    return 1 if faults else 0
+        printed = real_torch.run_programs(arguments, folder, "16G", PROGRAM, CASES)
+        programs = [json.loads(line) for line in printed.splitlines()]
+        reports = real_torch.reports_of(arguments, folder)
+    faults = [] if len(programs) == len(CASES) else [("all", f"{len(programs)} programs ran")]
+    faults += [(ran["case"], fault) for ran in programs for fault in faults_of(ran, reports[ran["pid"]])]
+    return real_torch.tell("DIFFERENT", len(programs), faults)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(real_torch.run_test(check))

@@ -6,7 +6,6 @@ in /dev/shm (workers' files and removed ones too, each once), resident.
 usage: host.py --bin DIR --simgpu SCRIPT [--python PYTHON]
 Exit status: 0 as it should be, 1 not, 77 no PyTorch here.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -14,19 +13,12 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+import real_torch
+
 MIB = 1 << 20
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "host.py"
 # Pages that come and go between the program's look and the collector's.
 RESIDENT_SLACK = 8 * MIB
-
-
-def parse_arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True, type=pathlib.Path)
-    parser.add_argument("--simgpu", required=True)
-    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
-    return parser.parse_args()
 
 
 def run(arguments):
@@ -40,12 +32,9 @@ def run(arguments):
                               check=True)
         said = json.loads(done.stdout.splitlines()[-1])
         for trace in sorted(pathlib.Path(folder).rglob("*.vscope")):
-            page, data = (subprocess.run([arguments.bin / "vramscope", "report", *options, trace],
-                                         stdout=subprocess.PIPE, text=True, check=True).stdout
-                          for options in ([], ["--json"]))
-            report = json.loads(data)
+            report = real_torch.report_of(arguments, trace)
             if report["process"]["pid"] == said["pid"]:
-                return said, report, page
+                return said, report, real_torch.page_of(arguments, trace)
     raise SystemExit("the program left no trace")
 
 
@@ -99,11 +88,7 @@ def faults(said, report, page):
     return found
 
 
-def main():
-    arguments = parse_arguments()
-    if not arguments.python:
-        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
-        return SKIPPED
+def check(arguments):
     wrong = faults(*run(arguments))
     for fault in wrong:
         print(f"WRONG {fault}")
@@ -111,4 +96,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(real_torch.run_test(check))

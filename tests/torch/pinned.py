@@ -6,28 +6,19 @@ line that keeps it; the twin that drops the blocks has no such finding.
 usage: pinned.py --bin DIR --simgpu SCRIPT [--python PYTHON]
 Exit status: 0 as it should be, 1 not, 77 no PyTorch here.
 """
-import argparse
-import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+import real_torch
+
 MIB = 1 << 20
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "pinned.py"
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True, type=pathlib.Path)
-    parser.add_argument("--simgpu", required=True)
-    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
-    return parser.parse_args()
-
-
-def reports_of(arguments, mode):
+def page_and_report(arguments, mode):
     """The report of one run: the page, and JSON."""
     environment = dict(os.environ, OMP_NUM_THREADS="1", VRAMSCOPE_LOG="warn")
     with tempfile.TemporaryDirectory(prefix="vramscope-pinned-") as folder:
@@ -36,10 +27,7 @@ def reports_of(arguments, mode):
                         arguments.simgpu, "--devices", "1", "--memory", "4G", "--",
                         arguments.python, str(PROGRAM), mode],
                        env=environment, timeout=500, check=True)
-        command = [str(arguments.bin / "vramscope"), "report"]
-        page, data = (subprocess.run([*command, *options, trace], stdout=subprocess.PIPE, text=True,
-                                     check=True).stdout for options in ([], ["--json"]))
-        return page, json.loads(data)
+        return real_torch.page_of(arguments, trace), real_torch.report_of(arguments, trace)
 
 
 def line_of(text):
@@ -80,17 +68,13 @@ def faults_of_twin(page, report):
     return faults
 
 
-def main():
-    arguments = parse_arguments()
-    if not arguments.python:
-        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
-        return SKIPPED
-    faults = faults_of_pinned(*reports_of(arguments, "keep"))
-    faults += faults_of_twin(*reports_of(arguments, "drop"))
+def check(arguments):
+    faults = faults_of_pinned(*page_and_report(arguments, "keep"))
+    faults += faults_of_twin(*page_and_report(arguments, "drop"))
     for fault in faults:
         print(f"WRONG {fault}")
     return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(real_torch.run_test(check))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests share that run real PyTorch on the simulated device and read the report."""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+
+SKIPPED = 77
+
+
+def run_test(test):
+    """The exit status of test(arguments); SKIPPED where there is no PyTorch. The options: --bin DIR
+    (of vramscope), --simgpu SCRIPT, --python PYTHON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True, type=pathlib.Path)
+    parser.add_argument("--simgpu", required=True)
+    parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
+    arguments = parser.parse_args()
+    if not arguments.python:
+        print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
+        return SKIPPED
+    return test(arguments)
+
+
+def run_programs(arguments, folder, memory, program, cases, timeout_s=500):
+    """What a program prints that is traced into the folder, on a device of so much memory."""
+    command = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu,
+               "--memory", memory, "--", arguments.python, program, *cases]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=timeout_s, check=False,
+                          env=dict(os.environ, VRAMSCOPE_LOG="error"))
+    if done.returncode != 0:
+        raise SystemExit(f"the programs exited with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def page_of(arguments, trace):
+    return _report(arguments, trace)
+
+
+def report_of(arguments, trace):
+    return json.loads(_report(arguments, trace, "--json"))
+
+
+def reports_of(arguments, folder):
+    """{pid: report} of the traces in a folder."""
+    reports = (report_of(arguments, trace) for trace in sorted(pathlib.Path(folder).rglob("*.vscope")))
+    return {report["process"]["pid"]: report for report in reports}
+
+
+def _report(arguments, trace, *options):
+    return subprocess.run([arguments.bin / "vramscope", "report", *options, trace],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def tell(word, programs, faults):
+    """Prints (case, fault) pairs and a closing line; the exit status."""
+    for case, fault in faults:
+        print(f"{word} {case}: {fault}")
+    print(f"{programs} programs, {len(faults)} findings that are wrong")
+    return 1 if faults else 0
