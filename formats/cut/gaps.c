@@ -83,8 +83,7 @@ struct taking {
     struct vs_sizes made; /* in this gap, by address: the event's number */
     struct pair last[DEVICES];
     uint64_t now, latest_ns;
-    size_t gap;
-    bool inside;
+    size_t gap; /* the one at hand, or the next */
     int error;
 };
 
@@ -131,7 +130,6 @@ static void end_gap(struct taking *taking, struct vs_cut_gap *gap)
     vs_sizes_release(&taking->made);
     gap->to_ns = taking->latest_ns;
     taking->cut->taken_out += gap->events;
-    taking->inside = false;
     taking->gap++;
 }
 
@@ -143,15 +141,14 @@ static void take(struct taking *taking, const struct vs_event *event)
         end_gap(taking, gap);
         gap = taking->gap < cut->gap_count ? &cut->gaps[taking->gap] : NULL;
     }
-    if (gap != NULL && taking->now == gap->first) {
-        taking->inside = true;
+    bool inside = gap != NULL && taking->now >= gap->first;
+    if (inside && taking->now == gap->first)
         gap->from_ns = taking->now == 0 ? event->time_ns : taking->latest_ns;
-    }
     if (event->time_ns > taking->latest_ns)
         taking->latest_ns = event->time_ns;
-    if (taking->inside && (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE)) {
+    if (inside && (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE)) {
         take_block(taking, gap, event);
-    } else if (taking->inside && !cut_bit(cut->stays, taking->now)) {
+    } else if (inside && !cut_bit(cut->stays, taking->now)) {
         cut_set(cut->out, taking->now, true);
         gap->events++;
     }

@@ -153,7 +153,7 @@ static void on_peak(void *self, const struct vs_state *state, const struct vs_de
                     unsigned which)
 {
     struct looking *looking = self;
-    size_t slot = (size_t)(device->device + VS_DEVICE_OFFSET);
+    size_t slot = (size_t)device->device + VS_DEVICE_OFFSET;
     (void)state;
     for (unsigned i = 0; i < PEAKS; i++)
         if (which & 1U << i) {

@@ -66,7 +66,7 @@ static void fill_row(const struct vs_device_state *device, const struct vs_bands
 static void fill_largest(struct vs_curve_walks *walks, const struct vs_state *state,
                          const struct vs_device_state *device, struct vs_curve_row *row)
 {
-    size_t place = (size_t)(device->device + VS_DEVICE_OFFSET);
+    size_t place = (size_t)device->device + VS_DEVICE_OFFSET;
     struct vs_free_space space;
     walks->rows_since[place]++;
     if (!device->framework_seen ||

@@ -54,7 +54,7 @@ static void on_move(void *self, const struct vs_state *state, const struct vs_mo
     if (move->site > lives->count)
         lives->count = move->site;
     struct vs_life *life = &lives->items[move->site - 1];
-    size_t device = (size_t)(site->device + VS_DEVICE_OFFSET);
+    size_t device = (size_t)site->device + VS_DEVICE_OFFSET;
     if (move->count > 0)
         on_alloc(lives, state, life, device);
     else

@@ -68,7 +68,7 @@ static void explain(const struct vs_siblings *siblings, size_t at, struct vs_oom
                       asked.text, free_text.text, all.cache->pid, vs_sibling_name(all.cache),
                       vs_format_size(all.cache_use->reserved - all.cache_use->allocated).text,
                       vs_format_size((int64_t)all.cache_use->releasable).text);
-    else if (all.releasable >= need)
+    else if (all.cache != NULL && all.releasable >= need)
         vs_oom_decide(
             oom, VS_OOM_HELD_BY_CACHE,
             "%s were asked for and %s were free, while %zu other traced processes could have "
