@@ -65,7 +65,7 @@ static void print_peak(const struct page *page, const struct report *report,
     int64_t whole = device == NULL ? 0 : device->layers[peak->layer].peak_bytes;
     struct line *lines = collect(report, peak);
     char text[320];
-    snprintf(text, sizeof(text), "at the peak of GPU %d, %s of %s were temporaries: %s",
+    snprintf(text, sizeof(text), "at the peak of GPU %d, %s of %s were short-lived: %s",
              peak->device, size_text(peak->temporary_bytes).text, size_text(whole).text,
              why_temporary(peak->rule));
     page_wrap(page, 2, text);
