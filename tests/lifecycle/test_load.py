@@ -94,8 +94,9 @@ def rate(threads):
 
 
 def test_load_stopped_collector(lab):
-    """SIGSTOP for a while: the program goes on at (nearly) its own speed."""
-    stop_s = 10 if SLOW else 2
+    """SIGSTOP for a while, thrice: the program goes on at (nearly) its own speed. The middle one
+    counts, for the machine's own speed can change in any of them."""
+    stop_s = 10 if SLOW else 1
     log = lab.path("log")
     command = storm(0, "--log", log, "1", "--pause", "100")
     process = lab.start(*lab.preload_command(command, {"VRAMSCOPE_RING": "1M",
@@ -112,20 +113,23 @@ def test_load_stopped_collector(lab):
         time.sleep(seconds)
         return (rate(storm_log.read(log)) - first) / (time.monotonic() - began)
 
+    def slowdown():
+        """In percent of the speed before and after."""
+        before = events_in(stop_s)
+        os.kill(collectors[0], signal.SIGSTOP)
+        stopped = events_in(stop_s)
+        os.kill(collectors[0], signal.SIGCONT)
+        usual = (before + events_in(stop_s / 2)) / 2
+        say(f"collector stopped {stop_s} s: {usual:.0f} → {stopped:.0f} events/s")
+        return 100 * (1 - stopped / usual)
+
     time.sleep(0.5)
-    before = events_in(stop_s)
-    os.kill(collectors[0], signal.SIGSTOP)
-    stopped = events_in(stop_s)
-    os.kill(collectors[0], signal.SIGCONT)
-    after = events_in(stop_s / 2)
+    slower = statistics.median(slowdown() for _ in range(3))
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
-    usual = (before + after) / 2
     trace = lab.wait_for_traces(1)[0]
     lost = report(trace)["trace"]["lost"]
-    slower = 100 * (1 - stopped / usual)
-    say(f"collector stopped {stop_s} s: {usual:.0f} → {stopped:.0f} events/s ({slower:.1f} % slower), "
-        f"{lost} lost")
+    say(f"{slower:.1f} % slower, {lost} lost")
     made = rate(storm_log.read(log))
     summary = report(trace)["trace"]
     memory, missed = memory_calls(trace)
