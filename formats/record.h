@@ -112,8 +112,11 @@
       "follow")                                                                                    \
     X(102, MARK, "mark", 'M', "extra[0] = string id of the text")                                  \
     X(103, STEP, "step", 'M', "size = step number")                                                \
-    X(104, PHASE_BEGIN, "phase_begin", 'M', "extra[0] = string id of the name")                    \
-    X(105, PHASE_END, "phase_end", 'M', "")                                                        \
+    X(104, PHASE_BEGIN, "phase_begin", 'M',                                                        \
+      "extra[0] = string id of the name; extra[1] = id of a phase that any thread may end, or 0: " \
+      "it nests in its thread, apart for each handle")                                             \
+    X(105, PHASE_END, "phase_end", 'M',                                                            \
+      "of the phase with id extra[1]; 0: of the thread's innermost one with this handle")          \
     X(106, LOSS, "loss", 'M',                                                                      \
       "handle = enum vs_loss_cause; size = bytes; extra[0] = events; call's kind in `label`")      \
     X(107, TORN, "torn", 'M', "extra[0] = cells passed over; thread = who left them")              \

@@ -126,6 +126,16 @@ static bool parse_switch(const struct variable *variable, const char *value)
     return true;
 }
 
+static bool parse_on_off(const struct variable *variable, const char *value)
+{
+    bool on = strcmp(value, "on") == 0;
+    if (!on && strcmp(value, "off") != 0) {
+        return false;
+    }
+    *(bool *)variable->target = on;
+    return true;
+}
+
 static bool parse_stacks(const struct variable *variable, const char *value)
 {
     bool native = false;
@@ -237,6 +247,7 @@ static const struct variable variables[] = {
     {"WHEN_FULL", parse_word, "wait drop", 0, 0, &shim_config.when_full},
     {"SAMPLE", parse_word, "auto always never", 0, 0, &shim_config.sampling},
     {"RING_AT", parse_word, "memory file", 0, 0, &shim_config.ring_at},
+    {"NVTX", parse_on_off, "on or off", 0, 0, &shim_config.nvtx},
     {"EXIT_WAIT_MS", parse_count, "milliseconds from 0 to 60000", 0, 60000, &shim_config.exit_wait_ms},
     {"FLUSH_MS", parse_count, "milliseconds from 1 to 60000", 1, 60000, NULL},
     {"TIME_NS", parse_count, "nanoseconds from 1 to 1000000000", 1, 1000000000, NULL},
@@ -329,6 +340,7 @@ void config_load(void)
     shim_config.exit_wait_ms = 500;
     shim_config.want_native = true;
     shim_config.want_python = true;
+    shim_config.nvtx = true;
     shim_config.depth = 64;
     shim_config.disabled = getauxval(AT_SECURE) != 0;
     if (shim_config.disabled) {

@@ -27,8 +27,8 @@ set(VS_HOOK_SOURCES ${VS_HOOK_GENERATED})
 list(REMOVE_ITEM VS_HOOK_SOURCES "${VS_HOOK_INCLUDE}/hook_list.c"
      "${VS_HOOK_INCLUDE}/hook_names.txt")
 foreach(source IN ITEMS cuda_abi devices elf_object hook hook_dlsym hook_driver hook_framework
-                        hook_names hook_nccl hook_oneflow hook_runtime hook_torch real_table
-                        torch_peak)
+                        hook_names hook_nccl hook_oneflow hook_runtime hook_torch nvtx nvtx_texts
+                        real_table torch_peak)
   list(APPEND VS_HOOK_SOURCES "${CMAKE_CURRENT_LIST_DIR}/${source}.c")
 endforeach()
 

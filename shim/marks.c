@@ -7,39 +7,56 @@
 #include <stddef.h>
 
 #include "../formats/record.h"
+#include "marks.h"
 #include "shim.h"
 #include "vramscope.h"
 
-static void emit(uint8_t kind, uint64_t size, const char *text, const void *caller)
+static void emit(struct vs_event event, const char *text, const void *caller)
 {
     if (!shim_recording()) {
         return;
     }
-    struct vs_event event = {.kind = kind,
-                             .size = size,
-                             .device = VS_DEVICE_UNKNOWN,
-                             .free_bytes = VS_FREE_UNKNOWN,
-                             .module = modules_find(caller),
-                             .extra = {intern_text(text), 0}};
+    event.device = VS_DEVICE_UNKNOWN;
+    event.free_bytes = VS_FREE_UNKNOWN;
+    event.module = modules_find(caller);
+    event.extra[0] = intern_text(text);
     shim_emit(&event);
+}
+
+void marks_mark(const char *text, const void *caller)
+{
+    emit((struct vs_event){.kind = VS_KIND_MARK}, text, caller);
+}
+
+void marks_begin(uint32_t nest, uint64_t id, const char *name, const void *caller)
+{
+    emit((struct vs_event){.kind = VS_KIND_PHASE_BEGIN, .handle = nest, .extra = {0, id}}, name,
+         caller);
+}
+
+void marks_end(uint32_t nest, uint64_t id, const void *caller)
+{
+    emit((struct vs_event){.kind = VS_KIND_PHASE_END, .handle = nest, .extra = {0, id}}, NULL,
+         caller);
 }
 
 SHIM_EXPORT void vramscope_mark(const char *text)
 {
-    emit(VS_KIND_MARK, 0, text, __builtin_return_address(0));
+    marks_mark(text, __builtin_return_address(0));
 }
 
 SHIM_EXPORT void vramscope_step(uint64_t number)
 {
-    emit(VS_KIND_STEP, number, NULL, __builtin_return_address(0));
+    emit((struct vs_event){.kind = VS_KIND_STEP, .size = number}, NULL,
+         __builtin_return_address(0));
 }
 
 SHIM_EXPORT void vramscope_begin(const char *name)
 {
-    emit(VS_KIND_PHASE_BEGIN, 0, name, __builtin_return_address(0));
+    marks_begin(MARKS_NEST_OWN, 0, name, __builtin_return_address(0));
 }
 
 SHIM_EXPORT void vramscope_end(void)
 {
-    emit(VS_KIND_PHASE_END, 0, NULL, __builtin_return_address(0));
+    marks_end(MARKS_NEST_OWN, 0, __builtin_return_address(0));
 }

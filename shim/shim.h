@@ -12,6 +12,7 @@
  *   intern.c         names → string ids, threads, modules: definitions sent once
  *   modules.c        the table of loaded objects (decision 5): caller → module id
  *   stacks.c         where an event came from: see stacks.h
+ *   marks.c          what the program tells of itself; nvtx.c hears it from NVTX
  *   hook_*.c         thin: translate one call into one struct vs_event
  */
 #ifndef VS_SHIM_SHIM_H
@@ -39,6 +40,7 @@ struct shim_config {
     enum shim_ring_at ring_at;
     uint32_t exit_wait_ms;
     bool want_native, want_python;
+    bool nvtx; /* VRAMSCOPE_NVTX: its ranges are phases */
     uint32_t depth;
     int log_level;        /* 0 error … 3 debug */
     char output[4096];    /* VRAMSCOPE_OUTPUT made absolute at start */
