@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each phase held, marked or found: a row for each name and device, and what
- * the captures of graphs keep, one by one where they are few.
+ * What each phase held, marked or found: a row for each name and device (for names
+ * that differ in their numbers one, where they are many), and what the captures of
+ * graphs keep, one by one where they are few.
  */
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report_page.h"
 
-enum { TOP_PHASES = 8, CAPTURES_SHOWN = 4, NAME_COLUMNS = 36 };
+enum { TOP_PHASES = 8, CAPTURES_SHOWN = 4, NAME_COLUMNS = 36, NUMBERED_SHOWN = 4 };
 
 /* Phases of one name on one device. */
 struct row {
     const struct vs_phase *first;
+    uint64_t pattern; /* of the name of a marked one */
     size_t count;
+    bool numbered; /* names that differ in their numbers */
     int64_t entry, peak, exit, transient, resident; /* the highest; `resident` the sum */
     int64_t reserved, graphs;                       /* kept by captures, summed up */
 };
@@ -48,26 +53,80 @@ static void add_to_row(struct row *row, const struct vs_phase *phase)
 }
 
 /* All captures of a device are one row. */
-static struct row *row_of(struct rows *rows, const struct vs_phase *phase)
+static struct row *row_of(struct rows *rows, const struct vs_state *state,
+                          const struct vs_phase *phase)
 {
+    const char *name =
+        phase->kind == VS_PHASE_MARKED ? vs_state_string(state, phase->name) : NULL;
+    uint64_t pattern = name != NULL ? vs_name_pattern(name) : 0;
     for (size_t i = 0; i < rows->count; i++) {
         const struct vs_phase *first = rows->items[i].first;
         if (first->kind == phase->kind && first->device == phase->device &&
-            (first->name == phase->name || phase->kind != VS_PHASE_MARKED))
+            rows->items[i].pattern == pattern &&
+            (name == NULL || strcmp(name, vs_state_string(state, first->name)) == 0))
             return &rows->items[i];
     }
-    rows->items[rows->count].first = phase;
+    rows->items[rows->count] = (struct row){.first = phase, .pattern = pattern};
     return &rows->items[rows->count++];
 }
 
-/* Release its items. */
+static void add_row(struct row *to, const struct row *row)
+{
+    to->count += row->count;
+    to->numbered = true;
+    raise_to(&to->entry, row->entry);
+    raise_to(&to->peak, row->peak);
+    raise_to(&to->exit, row->exit);
+    raise_to(&to->transient, row->transient);
+    to->resident += row->resident;
+}
+
+static bool are_alike(const struct row *a, const struct row *b)
+{
+    return a->first->kind == VS_PHASE_MARKED && b->first->kind == VS_PHASE_MARKED &&
+           a->first->device == b->first->device && a->pattern == b->pattern;
+}
+
+/* Makes one of those from `at` on whose names differ in numbers only, where they are many. */
+static void merge_numbered(struct rows *rows, size_t at)
+{
+    size_t alike = 0, kept = at + 1;
+    for (size_t i = at + 1; i < rows->count; i++)
+        alike += are_alike(&rows->items[at], &rows->items[i]);
+    if (alike < NUMBERED_SHOWN)
+        return;
+    for (size_t i = at + 1; i < rows->count; i++) {
+        if (are_alike(&rows->items[at], &rows->items[i]))
+            add_row(&rows->items[at], &rows->items[i]);
+        else
+            rows->items[kept++] = rows->items[i];
+    }
+    rows->count = kept;
+}
+
+static int by_transient(const void *a, const void *b)
+{
+    const struct row *left = a, *right = b;
+    if (left->transient != right->transient)
+        return left->transient < right->transient ? 1 : -1;
+    if (left->peak != right->peak)
+        return left->peak < right->peak ? 1 : -1;
+    return left->first < right->first ? -1 : 1;
+}
+
+/* In order of time; of more than the page has room for the highest first. Release its items. */
 static struct rows collect(const struct report *report)
 {
     const struct vs_phases *phases = &report->summary->phases;
     struct rows rows = {.items = calloc(phases->count + 1, sizeof(*rows.items))};
     for (size_t i = 0; rows.items != NULL && i < phases->count; i++)
         if (!report_hides_device(report, phases->items[i].device))
-            add_to_row(row_of(&rows, &phases->items[i]), &phases->items[i]);
+            add_to_row(row_of(&rows, report->summary->state, &phases->items[i]),
+                       &phases->items[i]);
+    for (size_t i = 0; i < rows.count; i++)
+        merge_numbered(&rows, i);
+    if (rows.count > TOP_PHASES)
+        qsort(rows.items, rows.count, sizeof(*rows.items), by_transient);
     return rows;
 }
 
@@ -76,6 +135,9 @@ static void print_row(const struct page *page, const struct report *report, cons
     char name[PAGE_WIDTH], title[PAGE_WIDTH + 64];
     if (row->first->kind == VS_PHASE_CAPTURE)
         snprintf(name, sizeof(name), "captures of graphs");
+    else if (row->numbered)
+        vs_name_pattern_text(vs_state_string(report->summary->state, row->first->name), name,
+                             sizeof(name));
     else
         vs_phase_name(report->summary->state, row->first, name, sizeof(name));
     if (row->count > 1)
@@ -125,5 +187,8 @@ void report_print_phases(const struct page *page, const struct report *report)
     }
     if (rows.count > TOP_PHASES)
         fprintf(page->out, "  … and %zu more (--json has all)\n", rows.count - TOP_PHASES);
+    if (rows.count != 0 && report->summary->phases.omitted != 0)
+        fprintf(page->out, "  without %" PRIu64 " phases after the first %d\n",
+                report->summary->phases.omitted, VS_PHASES_KEPT);
     free(rows.items);
 }

@@ -361,6 +361,9 @@ static void follow(struct tracks *tracks, struct thread *thread, const struct vs
 {
     bool chosen = tracks->begun && (tracks->export->device < 0 || event->device < 0 ||
                                     event->device == tracks->export->device);
+    if ((event->kind == VS_KIND_PHASE_BEGIN || event->kind == VS_KIND_PHASE_END) &&
+        event->extra[1] != 0)
+        return; /* it may end on another thread: no slice of this one */
     if (event->kind == VS_KIND_PHASE_BEGIN)
         begin_phase(tracks, thread, (uint32_t)event->extra[0], time_ns);
     else if (event->kind == VS_KIND_PHASE_END)

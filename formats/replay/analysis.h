@@ -234,7 +234,7 @@ void vs_slow_calls_release(struct vs_slow_calls *calls);
 enum { VS_PHASES_KEPT = 4096, VS_PHASES_OPEN = 256, VS_PHASE_FIRSTS = 4096 };
 
 enum vs_phase_kind {
-    VS_PHASE_MARKED,         /* vramscope_begin and vramscope_end */
+    VS_PHASE_MARKED,         /* vramscope_begin and vramscope_end, ranges of NVTX */
     VS_PHASE_BEFORE_CAPTURE, /* up to the first capture of a graph */
     VS_PHASE_CAPTURE,        /* a capture up to where its graph is instantiated */
     VS_PHASE_AFTER_CAPTURE,  /* after the last capture */
@@ -256,9 +256,10 @@ struct vs_levels {
 /* The bands of one device during one phase. */
 struct vs_phase {
     uint64_t start_ns, end_ns;
-    uint64_t key;  /* of a capture: its stream, then its graph */
+    uint64_t key;  /* of a capture: its stream, then its graph; of a marked one: its id, or 0 */
     uint32_t name; /* string id of a marked one; of a capture its number, from 1 */
     uint32_t thread;
+    uint64_t nest; /* of a marked one without an id: ends are told apart by it */
     int8_t device;
     uint8_t kind;
     bool ended;
@@ -309,6 +310,11 @@ void vs_phase_name(const struct vs_state *state, const struct vs_phase *phase, c
                    size_t room);
 /* The band it is told by where only one is: allocated, or direct without a framework. */
 enum vs_phase_band vs_phase_main_band(const struct vs_phase *phase);
+
+/* The same for names that differ in their numbers only: "step 1" and "step 22". */
+uint64_t vs_name_pattern(const char *name);
+/* That name with # for each number; `room`: of `out`. */
+void vs_name_pattern_text(const char *name, char *out, size_t room);
 
 /* phases.c for phases_found.c. */
 struct vs_levels vs_phase_levels(const struct vs_device_state *device);

@@ -52,10 +52,11 @@ struct vs_beats {
 
 enum vs_step_source { VS_STEPS_NONE, VS_STEPS_MARKED, VS_STEPS_NAMED, VS_STEPS_FOUND };
 
-/* A mark or phase that the program names again and again. */
+/* A mark or phase that the program names again and again, perhaps with a number. */
 struct vs_named_beats {
-    uint32_t name; /* string id */
-    uint8_t kind;  /* of the events */
+    uint64_t pattern; /* of its name */
+    uint32_t name;    /* string id of the first */
+    uint8_t kind;     /* of the events */
     struct vs_beats beats;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Phases, per device: what its bands held at the start, at most, and at the end.
- * Those the program marks (vramscope_begin/vramscope_end) nest per thread; those
- * that are found are opened by phases_found.c.
+ * Those the program marks (vramscope_begin/vramscope_end, NVTX) nest per thread, or
+ * have an id that ends them; those that are found are opened by phases_found.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -56,6 +56,8 @@ static void begin(struct vs_phases *phases, const struct vs_state *state,
             continue;
         struct vs_phase phase = {.name = (uint32_t)event->event.extra[0],
                                  .thread = event->thread,
+                                 .key = event->event.extra[1],
+                                 .nest = event->event.handle,
                                  .device = device->device,
                                  .kind = VS_PHASE_MARKED,
                                  .start_ns = state->now_ns,
@@ -82,15 +84,23 @@ void vs_phases_close(struct vs_phases *phases, const struct vs_state *state, siz
             (phases->open_count - position) * sizeof(phases->open[0]));
 }
 
-/* The end belongs to the phase this thread began last: its entries share one start. */
-static void end(struct vs_phases *phases, const struct vs_state *state, uint32_t thread)
+static bool ends(const struct vs_sequenced_event *event, const struct vs_phase *phase)
+{
+    uint64_t id = event->event.extra[1];
+    return phase->kind == VS_PHASE_MARKED && phase->key == id &&
+           (id != 0 || (phase->thread == event->thread && phase->nest == event->event.handle));
+}
+
+/* Of those that nest, the end belongs to the one begun last: its entries share one start. */
+static void end(struct vs_phases *phases, const struct vs_state *state,
+                const struct vs_sequenced_event *event)
 {
     bool found = false;
     uint64_t start_ns = 0;
     uint32_t name = 0;
     for (size_t i = phases->open_count; i-- > 0;) {
         const struct vs_phase *phase = &phases->items[phases->open[i]];
-        if (phase->thread != thread || phase->kind != VS_PHASE_MARKED)
+        if (!ends(event, phase))
             continue;
         if (found && (phase->start_ns != start_ns || phase->name != name))
             return;
@@ -144,7 +154,7 @@ static void on_event(void *self, const struct vs_state *state,
         begin(phases, state, event);
         break;
     case VS_KIND_PHASE_END:
-        end(phases, state, event->thread);
+        end(phases, state, event);
         break;
     case VS_KIND_STEP:
         if (phases->steps++ == 0)
@@ -219,4 +229,38 @@ void vs_phase_name(const struct vs_state *state, const struct vs_phase *phase, c
 enum vs_phase_band vs_phase_main_band(const struct vs_phase *phase)
 {
     return phase->framework ? VS_PHASE_ALLOCATED : VS_PHASE_DIRECT;
+}
+
+/* ---- names that differ in numbers ---------------------------------------------------------- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The next character with # for a number; the name moves on. */
+static char next_of_pattern(const char **name)
+{
+    char c = *(*name)++;
+    if (!is_digit(c))
+        return c;
+    while (is_digit(**name))
+        (*name)++;
+    return '#';
+}
+
+uint64_t vs_name_pattern(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a */
+    while (*name != '\0')
+        hash = (hash ^ (unsigned char)next_of_pattern(&name)) * 0x100000001b3ULL;
+    return hash;
+}
+
+void vs_name_pattern_text(const char *name, char *out, size_t room)
+{
+    size_t used = 0;
+    while (*name != '\0' && used + 1 < room)
+        out[used++] = next_of_pattern(&name);
+    out[used] = '\0';
 }

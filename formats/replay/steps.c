@@ -395,16 +395,35 @@ void vs_steps_beat(struct vs_growth *growth, struct vs_track *track)
 /* ---- marks
  * ---------------------------------------------------------------------------------------- */
 
-static struct vs_beats *named_beats(struct vs_growth *growth, uint8_t kind, uint32_t name)
+enum name_says { SAYS_NOTHING, SAYS_PASS, SAYS_STEP };
+
+/* What a name says of its being a step. */
+static enum name_says says(const char *name)
 {
+    if (strcasestr(name, "step") != NULL || strcasestr(name, "iter") != NULL)
+        return SAYS_STEP;
+    if (strcasestr(name, "batch") != NULL || strcasestr(name, "forward") != NULL)
+        return SAYS_PASS;
+    return SAYS_NOTHING;
+}
+
+/* NVTX's ranges are also a library's and each operator's: only one that says so is a step. */
+static struct vs_beats *named_beats(struct vs_growth *growth, const struct vs_event *event)
+{
+    const char *name = vs_state_string(growth->state, (uint32_t)event->extra[0]);
+    if ((event->handle != 0 || event->extra[1] != 0) && says(name) == SAYS_NOTHING)
+        return NULL;
+    uint64_t pattern = vs_name_pattern(name);
     for (size_t i = 0; i < growth->named_count; i++)
-        if (growth->named[i].kind == kind && growth->named[i].name == name)
+        if (growth->named[i].kind == event->kind && growth->named[i].pattern == pattern)
             return &growth->named[i].beats;
     if (growth->named_count == VS_MARKS_KEPT)
         return NULL;
     struct vs_named_beats *named = &growth->named[growth->named_count++];
-    *named = (struct vs_named_beats){
-        .name = name, .kind = kind, .beats = {.period = 1, .every = 1, .settled = true}};
+    *named = (struct vs_named_beats){.pattern = pattern,
+                                     .name = (uint32_t)event->extra[0],
+                                     .kind = event->kind,
+                                     .beats = {.period = 1, .every = 1, .settled = true}};
     return &named->beats;
 }
 
@@ -419,7 +438,7 @@ void vs_steps_mark(struct vs_growth *growth, const struct vs_sequenced_event *se
         beats = &growth->marked;
         level = event->size > INT32_MAX ? INT32_MAX : (int32_t)event->size;
     } else if (event->kind == VS_KIND_PHASE_BEGIN || event->kind == VS_KIND_MARK) {
-        beats = named_beats(growth, event->kind, (uint32_t)event->extra[0]);
+        beats = named_beats(growth, event);
     }
     if (beats != NULL)
         add_beat(growth, beats, growth->tick == UINT32_MAX ? growth->tick : growth->tick + 1,
@@ -605,15 +624,15 @@ static void find_named(struct vs_growth *growth, struct vs_steps *out)
     for (size_t i = 0; i < growth->named_count; i++) {
         struct vs_beats *beats = &growth->named[i].beats;
         const char *name = vs_state_string(growth->state, growth->named[i].name);
-        bool says = strcasestr(name, "step") != NULL || strcasestr(name, "iter") != NULL;
+        bool step = says(name) == SAYS_STEP;
         cut(beats, growth->from_tick);
         if (steps_of(beats) < LEAST_STEPS ||
             span_of(beats) * 2ULL < growth->tick - growth->from_tick)
             continue;
-        if (best == NULL || (says && !best_says) ||
-            (says == best_says && steps_of(beats) > steps_of(best))) {
+        if (best == NULL || (step && !best_says) ||
+            (step == best_says && steps_of(beats) > steps_of(best))) {
             best = beats;
-            best_says = says;
+            best_says = step;
         }
     }
     if (best != NULL)
