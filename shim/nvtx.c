@@ -30,7 +30,8 @@ extern char **environ;
 
 static _Atomic(void *) real_getenv;
 
-/* Before our constructor has run: an allocator asks that early, when even strlen may not be there. */
+/* Before our constructor has run: an allocator asks that early, when even strlen may not be there.
+ */
 static char *look_up(const char *name)
 {
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
@@ -395,19 +396,17 @@ struct function {
     nvtx_function *function;
 };
 
-#define FUNCTION(index, name) {index, (nvtx_function *)(uintptr_t)(name)}
+#define FUNCTION(index, name)                     \
+    {                                             \
+        index, (nvtx_function *)(uintptr_t)(name) \
+    }
 
 static const struct function core[] = {
-    FUNCTION(NVTX_CORE_MARK_EX, mark_ex),
-    FUNCTION(NVTX_CORE_MARK_A, mark_a),
-    FUNCTION(NVTX_CORE_MARK_W, mark_w),
-    FUNCTION(NVTX_CORE_RANGE_START_EX, start_ex),
-    FUNCTION(NVTX_CORE_RANGE_START_A, start_a),
-    FUNCTION(NVTX_CORE_RANGE_START_W, start_w),
-    FUNCTION(NVTX_CORE_RANGE_END, end_default),
-    FUNCTION(NVTX_CORE_RANGE_PUSH_EX, push_ex),
-    FUNCTION(NVTX_CORE_RANGE_PUSH_A, push_a),
-    FUNCTION(NVTX_CORE_RANGE_PUSH_W, push_w),
+    FUNCTION(NVTX_CORE_MARK_EX, mark_ex),       FUNCTION(NVTX_CORE_MARK_A, mark_a),
+    FUNCTION(NVTX_CORE_MARK_W, mark_w),         FUNCTION(NVTX_CORE_RANGE_START_EX, start_ex),
+    FUNCTION(NVTX_CORE_RANGE_START_A, start_a), FUNCTION(NVTX_CORE_RANGE_START_W, start_w),
+    FUNCTION(NVTX_CORE_RANGE_END, end_default), FUNCTION(NVTX_CORE_RANGE_PUSH_EX, push_ex),
+    FUNCTION(NVTX_CORE_RANGE_PUSH_A, push_a),   FUNCTION(NVTX_CORE_RANGE_PUSH_W, push_w),
     FUNCTION(NVTX_CORE_RANGE_POP, pop_default),
 };
 

@@ -17,7 +17,7 @@ struct row {
     const struct vs_phase *first;
     uint64_t pattern; /* of the name of a marked one */
     size_t count;
-    bool numbered; /* names that differ in their numbers */
+    bool numbered;                                  /* names that differ in their numbers */
     int64_t entry, peak, exit, transient, resident; /* the highest; `resident` the sum */
     int64_t reserved, graphs;                       /* kept by captures, summed up */
 };
@@ -56,8 +56,7 @@ static void add_to_row(struct row *row, const struct vs_phase *phase)
 static struct row *row_of(struct rows *rows, const struct vs_state *state,
                           const struct vs_phase *phase)
 {
-    const char *name =
-        phase->kind == VS_PHASE_MARKED ? vs_state_string(state, phase->name) : NULL;
+    const char *name = phase->kind == VS_PHASE_MARKED ? vs_state_string(state, phase->name) : NULL;
     uint64_t pattern = name != NULL ? vs_name_pattern(name) : 0;
     for (size_t i = 0; i < rows->count; i++) {
         const struct vs_phase *first = rows->items[i].first;
@@ -121,8 +120,7 @@ static struct rows collect(const struct report *report)
     struct rows rows = {.items = calloc(phases->count + 1, sizeof(*rows.items))};
     for (size_t i = 0; rows.items != NULL && i < phases->count; i++)
         if (!report_hides_device(report, phases->items[i].device))
-            add_to_row(row_of(&rows, report->summary->state, &phases->items[i]),
-                       &phases->items[i]);
+            add_to_row(row_of(&rows, report->summary->state, &phases->items[i]), &phases->items[i]);
     for (size_t i = 0; i < rows.count; i++)
         merge_numbered(&rows, i);
     if (rows.count > TOP_PHASES)

@@ -596,6 +596,54 @@ Test(phases, entry_peak_and_exit)
     lab_close(&lab);
 }
 
+static void range(struct lab *lab, uint8_t kind, uint64_t nest, uint64_t id)
+{
+    lab_put(lab, (struct vs_event){.kind = kind, .handle = nest, .extra = {OTHER_LABEL, id}});
+}
+
+/* An end is of the same nest, or of the same id; one without a beginning is of none. */
+Test(phases, end_by_nest_and_by_id)
+{
+    struct lab lab = lab_open();
+    struct vs_phases phases = {0};
+    vs_phases_start(&phases, lab.state);
+    lab_alloc(&lab, PROGRAM, 0x1000, 100 * MIB);
+    range(&lab, VS_KIND_PHASE_BEGIN, 1, 0);
+    range(&lab, VS_KIND_PHASE_BEGIN, 2, 0);
+    range(&lab, VS_KIND_PHASE_BEGIN, 1, 7);
+    range(&lab, VS_KIND_PHASE_BEGIN, 1, 8);
+    range(&lab, VS_KIND_PHASE_END, 3, 0);
+    range(&lab, VS_KIND_PHASE_END, 1, 9);
+    lab_alloc(&lab, PROGRAM, 0x2000, MIB);
+    range(&lab, VS_KIND_PHASE_END, 1, 0);
+    lab_alloc(&lab, PROGRAM, 0x3000, MIB);
+    range(&lab, VS_KIND_PHASE_END, 1, 7);
+    lab_alloc(&lab, PROGRAM, 0x4000, MIB);
+    range(&lab, VS_KIND_PHASE_END, 2, 0);
+    range(&lab, VS_KIND_PHASE_END, 1, 0);
+    vs_phases_finish(&phases, lab.state);
+    cr_assert_eq(phases.count, 4);
+    static const int64_t mebibytes[] = {101, 103, 102, 103};
+    for (size_t i = 0; i < 4; i++) {
+        cr_expect_eq(phases.items[i].exit.bytes[VS_PHASE_DIRECT], mebibytes[i] * (int64_t)MIB);
+        cr_expect_eq(phases.items[i].ended, i != 3);
+    }
+    vs_phases_release(&phases);
+    lab_close(&lab);
+}
+
+Test(phases, names_that_differ_in_numbers)
+{
+    char text[16];
+    cr_expect_eq(vs_name_pattern("step 9, of 10"), vs_name_pattern("step 10, of 2"));
+    cr_expect_neq(vs_name_pattern("step 9"), vs_name_pattern("step"));
+    cr_expect_neq(vs_name_pattern("step 9"), vs_name_pattern("steq 9"));
+    vs_name_pattern_text("a12b3", text, sizeof(text));
+    cr_expect_str_eq(text, "a#b#");
+    vs_name_pattern_text("0123456789abcdefghijklmnop", text, sizeof(text));
+    cr_expect_str_eq(text, "#abcdefghijklmn");
+}
+
 static void capture(struct lab *lab, uint8_t kind, uint64_t stream, uint64_t handle, uint64_t graph)
 {
     lab_put(lab, (struct vs_event){

@@ -55,11 +55,17 @@ static void *many(void *domain)
     return NULL;
 }
 
-int main(void)
+/* With an argument: one range only. */
+int main(int argc, char **argv)
 {
     unsigned long long address;
     use_cuda();
     allocate(&address, 1 << 20);
+    (void)argv;
+    if (argc > 1) {
+        printf("%d\n", nvtxRangePushA("unheard"));
+        return 0;
+    }
     nvtxDomainHandle_t domain = nvtxDomainCreateA("library");
     nvtxEventAttributes_t wide = attributes(NVTX_MESSAGE_TYPE_UNICODE);
     nvtxEventAttributes_t registered = attributes(NVTX_MESSAGE_TYPE_REGISTERED);
@@ -70,10 +76,14 @@ int main(void)
     unknown.message.registered = (nvtxStringHandle_t)(void *)&wide;
 
     /* Two domains do not nest in each other. */
-    int levels[] = {nvtxRangePushW(L"default"), nvtxDomainRangePushEx(domain, &registered),
-                    nvtxRangePushEx(&wide),     nvtxDomainRangePop(domain),
-                    nvtxDomainRangePop(domain), nvtxRangePop(),
-                    nvtxRangePop(),             nvtxRangePop()};
+    int levels[] = {nvtxRangePushW(L"default"),
+                    nvtxDomainRangePushEx(domain, &registered),
+                    nvtxRangePushEx(&wide),
+                    nvtxDomainRangePop(domain),
+                    nvtxDomainRangePop(domain),
+                    nvtxRangePop(),
+                    nvtxRangePop(),
+                    nvtxRangePop()};
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
         printf("%d ", levels[i]);
     putchar('\n');
