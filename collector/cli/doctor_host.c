@@ -317,6 +317,18 @@ static void look_at_kernel(struct doctor *doctor)
     look_at_limits(doctor);
 }
 
+/* ---- other tools
+ * ------------------------------------------------------------- */
+
+static void look_at_nvtx(struct doctor *doctor)
+{
+    const char *tool = getenv("NVTX_INJECTION64_PATH");
+    if (tool != NULL && strstr(tool, "libvramscope.so") == NULL)
+        doctor_note(doctor,
+                    "NVTX_INJECTION64_PATH is set: NVTX's ranges go to %s, not into the trace",
+                    tool);
+}
+
 /* ---- where traces go
  * ------------------------------------------------------------- */
 
@@ -362,6 +374,7 @@ int doctor_host(struct doctor *doctor)
         doctor_ok(doctor, "collector %s", collector);
     find_cuda(doctor);
     look_at_kernel(doctor);
+    look_at_nvtx(doctor);
     look_at_output(doctor);
     return 0;
 }

@@ -614,16 +614,16 @@ Test(phases, end_by_nest_and_by_id)
     range(&lab, VS_KIND_PHASE_BEGIN, 1, 8);
     range(&lab, VS_KIND_PHASE_END, 3, 0);
     range(&lab, VS_KIND_PHASE_END, 1, 9);
-    lab_alloc(&lab, PROGRAM, 0x2000, MIB);
+    lab_alloc(&lab, PROGRAM, 0x2000, 10 * MIB);
     range(&lab, VS_KIND_PHASE_END, 1, 0);
-    lab_alloc(&lab, PROGRAM, 0x3000, MIB);
+    lab_alloc(&lab, PROGRAM, 0x3000, 10 * MIB);
     range(&lab, VS_KIND_PHASE_END, 1, 7);
-    lab_alloc(&lab, PROGRAM, 0x4000, MIB);
+    lab_alloc(&lab, PROGRAM, 0x4000, 10 * MIB);
     range(&lab, VS_KIND_PHASE_END, 2, 0);
     range(&lab, VS_KIND_PHASE_END, 1, 0);
     vs_phases_finish(&phases, lab.state);
     cr_assert_eq(phases.count, 4);
-    static const int64_t mebibytes[] = {101, 103, 102, 103};
+    static const int64_t mebibytes[] = {110, 130, 120, 130};
     for (size_t i = 0; i < 4; i++) {
         cr_expect_eq(phases.items[i].exit.bytes[VS_PHASE_DIRECT], mebibytes[i] * (int64_t)MIB);
         cr_expect_eq(phases.items[i].ended, i != 3);
