@@ -17,7 +17,7 @@ static bool goes_along(const char *entry, size_t name_bytes)
 {
     /* What the shim reads but the output and the collector's path, which are set or found there. */
     static const char *const settings[] = {
-        "DEPTH",   "DISABLE", "EXIT_WAIT_MS", "FLUSH_MS", "KEEP",   "LOG",     "ONLY",
+        "DEPTH",   "DISABLE", "EXIT_WAIT_MS", "FLUSH_MS", "KEEP",   "LOG",     "NVTX",     "ONLY",
         "PRIVATE", "RING",    "RING_AT",      "SAMPLE",   "STACKS", "TIME_NS", "WHEN_FULL"};
     size_t prefix_bytes = strlen(OURS);
     if (strncmp(entry, OURS, prefix_bytes) != 0)
