@@ -113,16 +113,46 @@ static int by_transient(const void *a, const void *b)
     return left->first < right->first ? -1 : 1;
 }
 
+/* Phases that began late: to the row of their name, or of names that differ in numbers only. */
+static void add_sum(struct rows *rows, const struct vs_state *state, const struct vs_phase_sum *sum)
+{
+    struct row late = {.first = &sum->first,
+                       .pattern = sum->pattern,
+                       .count = sum->count,
+                       .numbered = sum->numbered,
+                       .entry = sum->entry,
+                       .peak = sum->peak,
+                       .exit = sum->exit,
+                       .transient = sum->transient,
+                       .resident = sum->resident};
+    const char *name = vs_state_string(state, sum->first.name);
+    for (size_t i = 0; i < rows->count; i++) {
+        struct row *row = &rows->items[i];
+        if (!are_alike(row, &late))
+            continue;
+        bool numbered = row->numbered || late.numbered ||
+                        strcmp(vs_state_string(state, row->first->name), name) != 0;
+        add_row(row, &late);
+        row->numbered = numbered;
+        return;
+    }
+    rows->items[rows->count++] = late;
+}
+
 /* In order of time; of more than the page has room for the highest first. Release its items. */
 static struct rows collect(const struct report *report)
 {
     const struct vs_phases *phases = &report->summary->phases;
-    struct rows rows = {.items = calloc(phases->count + 1, sizeof(*rows.items))};
+    struct rows rows = {.items =
+                            calloc(phases->count + phases->sum_count + 1, sizeof(*rows.items))};
     for (size_t i = 0; rows.items != NULL && i < phases->count; i++)
         if (!report_hides_device(report, phases->items[i].device))
             add_to_row(row_of(&rows, report->summary->state, &phases->items[i]), &phases->items[i]);
     for (size_t i = 0; i < rows.count; i++)
         merge_numbered(&rows, i);
+    for (size_t i = 0; rows.items != NULL && i < phases->sum_count; i++)
+        if (!report_hides_device(report, phases->sums[i].first.device))
+            add_sum(&rows, report->summary->state, &phases->sums[i]);
     if (rows.count > TOP_PHASES)
         qsort(rows.items, rows.count, sizeof(*rows.items), by_transient);
     return rows;
@@ -186,7 +216,6 @@ void report_print_phases(const struct page *page, const struct report *report)
     if (rows.count > TOP_PHASES)
         fprintf(page->out, "  … and %zu more (--json has all)\n", rows.count - TOP_PHASES);
     if (rows.count != 0 && report->summary->phases.omitted != 0)
-        fprintf(page->out, "  without %" PRIu64 " phases after the first %d\n",
-                report->summary->phases.omitted, VS_PHASES_KEPT);
+        fprintf(page->out, "  without %" PRIu64 " more phases\n", report->summary->phases.omitted);
     free(rows.items);
 }

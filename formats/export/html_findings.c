@@ -93,5 +93,8 @@ void vs_html_write_phases(struct vs_html_data *data)
         vs_html_text_member(data, "name", name);
         vs_sink_text(data->sink, "}");
     }
+    for (size_t i = 0; i < phases->sum_count; i++)
+        if (html->export->device < 0 || phases->sums[i].first.device == html->export->device)
+            left_out += phases->sums[i].count;
     vs_sink_printf(data->sink, "],\"phases_left_out\":%" PRIu64 ",\n", phases->omitted + left_out);
 }

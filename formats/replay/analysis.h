@@ -231,7 +231,13 @@ void vs_slow_calls_release(struct vs_slow_calls *calls);
 
 /* ---- phases.c: marked phases and steps; phases_found.c: those the events tell ------------ */
 
-enum { VS_PHASES_KEPT = 4096, VS_PHASES_OPEN = 256, VS_PHASE_FIRSTS = 4096 };
+enum {
+    VS_PHASES_KEPT = 4608,
+    VS_PHASES_MARKED_KEPT = 4096, /* of these at most; room stays for those that are found */
+    VS_PHASES_OPEN = 256,
+    VS_PHASE_FIRSTS = 4096,
+    VS_PHASE_SUMS = 1024
+};
 
 enum vs_phase_kind {
     VS_PHASE_MARKED,         /* vramscope_begin and vramscope_end, ranges of NVTX */
@@ -268,6 +274,17 @@ struct vs_phase {
     struct vs_levels capture_peak; /* of a capture: up to its end, without the instantiation */
 };
 
+/* Marked phases of one device that began after the first VS_PHASES_MARKED_KEPT, by pattern of name.
+ */
+struct vs_phase_sum {
+    struct vs_phase first;
+    uint64_t pattern;
+    size_t count;
+    bool numbered;                        /* names that differ in their numbers */
+    int64_t entry, peak, exit, transient; /* the highest, of the main band */
+    int64_t resident;                     /* the sum */
+};
+
 /* What is kept of a device for the phases that are found. */
 struct vs_phase_watch {
     struct vs_levels peak; /* since the beginning */
@@ -286,9 +303,13 @@ struct vs_phase_first {
 struct vs_phases {
     struct vs_phase *items;
     size_t count, room;
-    uint64_t omitted;
+    uint64_t omitted; /* neither kept nor in a sum */
     size_t open[VS_PHASES_OPEN];
     size_t open_count;
+    struct vs_phase *late; /* marked ones under way for which there was no room */
+    size_t late_count, late_room;
+    struct vs_phase_sum *sums;
+    size_t sum_count, sum_room;
     uint64_t steps, first_step, last_step;
     struct vs_phase_watch *watches[VS_DEVICE_SLOTS];
     struct vs_phase_first *firsts;

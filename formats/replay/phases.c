@@ -47,6 +47,18 @@ void vs_phases_open(struct vs_phases *phases, const struct vs_phase *phase)
         phases->open[phases->open_count++] = phases->count - 1;
 }
 
+/* Kept while it is under way, then only in a sum. */
+static void open_late(struct vs_phases *phases, const struct vs_phase *phase)
+{
+    if (phases->late_count == VS_PHASES_OPEN)
+        phases->omitted++;
+    else if (!vs_grow(&phases->late, &phases->late_room, phases->late_count + 1,
+                      sizeof(*phases->late)))
+        phases->error = -ENOMEM;
+    else
+        phases->late[phases->late_count++] = *phase;
+}
+
 static void begin(struct vs_phases *phases, const struct vs_state *state,
                   const struct vs_sequenced_event *event)
 {
@@ -63,14 +75,15 @@ static void begin(struct vs_phases *phases, const struct vs_state *state,
                                  .start_ns = state->now_ns,
                                  .entry = vs_phase_levels(device)};
         phase.peak = phase.entry;
-        vs_phases_open(phases, &phase);
+        if (phases->count >= VS_PHASES_MARKED_KEPT)
+            open_late(phases, &phase);
+        else
+            vs_phases_open(phases, &phase);
     }
 }
 
-void vs_phases_close(struct vs_phases *phases, const struct vs_state *state, size_t position,
-                     bool ended)
+static void finish(struct vs_phase *phase, const struct vs_state *state, bool ended)
 {
-    struct vs_phase *phase = &phases->items[phases->open[position]];
     const struct vs_device_state *device = vs_state_device(state, phase->device);
     phase->ended = ended;
     phase->end_ns = state->now_ns;
@@ -79,9 +92,69 @@ void vs_phases_close(struct vs_phases *phases, const struct vs_state *state, siz
         phase->framework = device->framework_seen;
         phase->measured = device->measured;
     }
+}
+
+void vs_phases_close(struct vs_phases *phases, const struct vs_state *state, size_t position,
+                     bool ended)
+{
+    finish(&phases->items[phases->open[position]], state, ended);
     phases->open_count--;
     memmove(phases->open + position, phases->open + position + 1,
             (phases->open_count - position) * sizeof(phases->open[0]));
+}
+
+/* NULL when there is no room for one more. */
+static struct vs_phase_sum *sum_of(struct vs_phases *phases, const struct vs_state *state,
+                                   const struct vs_phase *phase)
+{
+    uint64_t pattern = vs_name_pattern(vs_state_string(state, phase->name));
+    for (size_t i = 0; i < phases->sum_count; i++)
+        if (phases->sums[i].pattern == pattern && phases->sums[i].first.device == phase->device)
+            return &phases->sums[i];
+    if (phases->sum_count == VS_PHASE_SUMS)
+        return NULL;
+    if (!vs_grow(&phases->sums, &phases->sum_room, phases->sum_count + 1, sizeof(*phases->sums))) {
+        phases->error = -ENOMEM;
+        return NULL;
+    }
+    phases->sums[phases->sum_count] = (struct vs_phase_sum){.first = *phase, .pattern = pattern};
+    return &phases->sums[phases->sum_count++];
+}
+
+static void raise_level(int64_t *most, int64_t value)
+{
+    if (value > *most)
+        *most = value;
+}
+
+static void add_to_sum(struct vs_phase_sum *sum, const struct vs_state *state,
+                       const struct vs_phase *phase)
+{
+    enum vs_phase_band band = vs_phase_main_band(phase);
+    int64_t entry = phase->entry.bytes[band], at_exit = phase->exit.bytes[band];
+    sum->count++;
+    if (phase->name != sum->first.name && !sum->numbered)
+        sum->numbered = strcmp(vs_state_string(state, phase->name),
+                               vs_state_string(state, sum->first.name)) != 0;
+    raise_level(&sum->entry, entry);
+    raise_level(&sum->peak, phase->peak.bytes[band]);
+    raise_level(&sum->exit, at_exit);
+    raise_level(&sum->transient, phase->peak.bytes[band] - (entry > at_exit ? entry : at_exit));
+    sum->resident += at_exit - entry;
+}
+
+static void close_late(struct vs_phases *phases, const struct vs_state *state, size_t position,
+                       bool ended)
+{
+    struct vs_phase *phase = &phases->late[position];
+    finish(phase, state, ended);
+    struct vs_phase_sum *sum = sum_of(phases, state, phase);
+    if (sum == NULL)
+        phases->omitted++;
+    else
+        add_to_sum(sum, state, phase);
+    phases->late_count--;
+    memmove(phase, phase + 1, (phases->late_count - position) * sizeof(*phase));
 }
 
 static bool ends(const struct vs_sequenced_event *event, const struct vs_phase *phase)
@@ -91,22 +164,47 @@ static bool ends(const struct vs_sequenced_event *event, const struct vs_phase *
            (id != 0 || (phase->thread == event->thread && phase->nest == event->event.handle));
 }
 
-/* Of those that nest, the end belongs to the one begun last: its entries share one start. */
+/* A phase has an entry for each device: they share their start. */
+static bool is_of(const struct vs_phase *phase, const struct vs_phase *other)
+{
+    return phase->start_ns == other->start_ns && phase->name == other->name;
+}
+
+/* True when it was one of those; all that are late began after all others. */
+static bool end_late(struct vs_phases *phases, const struct vs_state *state,
+                     const struct vs_sequenced_event *event)
+{
+    struct vs_phase last;
+    bool found = false;
+    for (size_t i = phases->late_count; i-- > 0;) {
+        const struct vs_phase *phase = &phases->late[i];
+        if (!ends(event, phase))
+            continue;
+        if (found && !is_of(phase, &last))
+            break;
+        found = true;
+        last = *phase;
+        close_late(phases, state, i, true);
+    }
+    return found;
+}
+
+/* Of those that nest, the end belongs to the one begun last. */
 static void end(struct vs_phases *phases, const struct vs_state *state,
                 const struct vs_sequenced_event *event)
 {
+    struct vs_phase last;
     bool found = false;
-    uint64_t start_ns = 0;
-    uint32_t name = 0;
+    if (end_late(phases, state, event))
+        return;
     for (size_t i = phases->open_count; i-- > 0;) {
         const struct vs_phase *phase = &phases->items[phases->open[i]];
         if (!ends(event, phase))
             continue;
-        if (found && (phase->start_ns != start_ns || phase->name != name))
+        if (found && !is_of(phase, &last))
             return;
         found = true;
-        start_ns = phase->start_ns;
-        name = phase->name;
+        last = *phase;
         vs_phases_close(phases, state, i, true);
     }
 }
@@ -129,6 +227,9 @@ static void follow_device(struct vs_phases *phases, const struct vs_state *state
         if (phase->device == device->device)
             raise_to(&phase->peak, &now);
     }
+    for (size_t i = 0; i < phases->late_count; i++)
+        if (phases->late[i].device == device->device)
+            raise_to(&phases->late[i].peak, &now);
     vs_phases_watch(phases, state, device, &now);
 }
 
@@ -192,8 +293,10 @@ void vs_phases_finish(struct vs_phases *phases, const struct vs_state *state)
     vs_phases_found(phases, state);
     while (phases->open_count != 0)
         vs_phases_close(phases, state, phases->open_count - 1, false);
+    while (phases->late_count != 0)
+        close_late(phases, state, phases->late_count - 1, false);
     if (state->cut_events != 0) /* the peak of a phase may be in a gap */
-        phases->count = phases->first_count = 0;
+        phases->count = phases->first_count = phases->sum_count = 0;
 }
 
 void vs_phases_release(struct vs_phases *phases)
@@ -201,6 +304,8 @@ void vs_phases_release(struct vs_phases *phases)
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
         free(phases->watches[i]);
     free(phases->firsts);
+    free(phases->late);
+    free(phases->sums);
     free(phases->items);
 }
 

@@ -632,6 +632,35 @@ Test(phases, end_by_nest_and_by_id)
     lab_close(&lab);
 }
 
+/* What begins after the first VS_PHASES_MARKED_KEPT is in a sum. */
+Test(phases, late_ones_are_summed_up)
+{
+    enum { MORE = 10 };
+    struct lab lab = lab_open();
+    struct vs_phases phases = {0};
+    vs_phases_start(&phases, lab.state);
+    lab_alloc(&lab, PROGRAM, 0x1000, 100 * MIB);
+    for (int i = 0; i < VS_PHASES_MARKED_KEPT + MORE; i++) {
+        range(&lab, VS_KIND_PHASE_BEGIN, 1, 0);
+        if (i >= VS_PHASES_MARKED_KEPT) {
+            lab_alloc(&lab, PROGRAM, 0x2000, 10 * MIB);
+            lab_free(&lab, 0x2000);
+        }
+        range(&lab, VS_KIND_PHASE_END, 1, 0);
+    }
+    range(&lab, VS_KIND_PHASE_BEGIN, 1, 0);
+    vs_phases_finish(&phases, lab.state);
+    cr_assert_eq(phases.count, VS_PHASES_MARKED_KEPT);
+    cr_assert_eq(phases.omitted, 0);
+    cr_assert_eq(phases.sum_count, 1);
+    cr_expect_eq(phases.sums[0].count, MORE + 1);
+    cr_expect_eq(phases.sums[0].peak, 110 * (int64_t)MIB);
+    cr_expect_eq(phases.sums[0].transient, 10 * (int64_t)MIB);
+    cr_expect_eq(phases.sums[0].resident, 0);
+    vs_phases_release(&phases);
+    lab_close(&lab);
+}
+
 Test(phases, names_that_differ_in_numbers)
 {
     char text[16];
