@@ -134,6 +134,7 @@ static void print_device(const struct page *page, const struct report *report,
         fprintf(page->out, ", %s", size_text((int64_t)device->total_bytes).text);
     fputc('\n', page->out);
     print_peak(page, summary, device);
+    report_print_before_peak(page, report, device);
     report_print_cache(page, summary, device);
     uint64_t mismatches = report_mismatches(summary, device);
     if (mismatches != 0)

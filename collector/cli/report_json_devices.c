@@ -123,8 +123,9 @@ static json_t *context_json(const struct report *report, const struct vs_device_
     return object;
 }
 
-static json_t *peak_json(const struct vs_summary *summary, const struct vs_device_state *device)
+static json_t *peak_json(const struct report *report, const struct vs_device_state *device)
 {
+    const struct vs_summary *summary = report->summary;
     enum vs_layer top = vs_device_top_layer(device);
     const struct vs_layer_total *total = &device->layers[top];
     bool reserved = device->framework_seen;
@@ -145,6 +146,9 @@ static json_t *peak_json(const struct vs_summary *summary, const struct vs_devic
              bands_or_null(summary, vs_peaks_allocated(&summary->peaks, device)));
     json_set(object, "bands_at_device_peak",
              bands_or_null(summary, vs_peaks_used(&summary->peaks, device)));
+    json_set(object, "recent", report_json_recent(report, device));
+    json_set(object, "near", report_json_near(report, device));
+    json_set(object, "step_ends", report_json_step_ends(report, device));
     return object;
 }
 
@@ -173,7 +177,7 @@ static json_t *device_json(const struct report *report, const struct vs_device_s
              device->total_bytes == 0 ? json_null() : json_count(device->total_bytes));
     json_set(object, "context_created", context_json(report, device));
     json_set(object, "end", bands_json(summary, &end));
-    json_set(object, "peak", peak_json(summary, device));
+    json_set(object, "peak", peak_json(report, device));
     json_set(object, "categories", report_json_categories(report, device));
     json_set(object, "fragmentation", report_json_fragmentation(report, device));
     json_set(object, "fragmentation_at_reserved_peak",

@@ -396,7 +396,7 @@ struct vs_subscriber {
                  unsigned which);
 };
 
-enum { VS_SUBSCRIBERS = 16, VS_INTERESTS = 16 };
+enum { VS_SUBSCRIBERS = 24, VS_INTERESTS = 16 };
 
 /* Indices of subscribers, in the order in which they subscribed. */
 struct vs_audience {
