@@ -86,9 +86,8 @@ static void print_recent(const struct page *page, const struct report *report,
     char last[96], before[192] = "", text[TEXT_ROOM];
     describe_last(recent, last, sizeof(last));
     if (recent->rule == VS_RECENT_BY_STEP && recent->steps_before != 0)
-        snprintf(before, sizeof(before), "%s in the %sstep%s before, ",
-                 size_text(sums->before_bytes).text,
-                 recent->steps_before == 1 ? "" : page_count(recent->steps_before).text,
+        snprintf(before, sizeof(before), "%s in the %s step%s before, ",
+                 size_text(sums->before_bytes).text, page_count(recent->steps_before).text,
                  plural(recent->steps_before));
     else if (recent->rule != VS_RECENT_BY_STEP)
         snprintf(before, sizeof(before), "%s within %s times that before, ",
@@ -111,13 +110,13 @@ static void print_unseen(const struct page *page, const struct report *report,
         ends.highest_bytes >= peak - peak / 10 ||
         !vs_dwells_near_peak(&report->summary->dwells, device, &near))
         return;
-    snprintf(text, sizeof(text),
-             "unseen by prints: at the ends of steps at most %s %s; at or above %s for %s in all, "
-             "%s time%s",
-             size_text(ends.highest_bytes).text,
-             device->framework_seen ? "was allocated" : "was held",
-             size_text(near.least_bytes).text, vs_format_time(near.time_ns).text,
-             page_count(near.times).text, plural(near.times));
+    snprintf(
+        text, sizeof(text),
+        "prints at the ends of steps miss it: at most %s %s then; it was at or above %s for %s "
+        "in all, %s time%s",
+        size_text(ends.highest_bytes).text, device->framework_seen ? "was allocated" : "was held",
+        size_text(near.least_bytes).text, vs_format_time(near.time_ns).text,
+        page_count(near.times).text, plural(near.times));
     page_wrap(page, 2, text);
 }
 
