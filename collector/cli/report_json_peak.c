@@ -64,7 +64,8 @@ json_t *report_json_near(const struct report *report, const struct vs_device_sta
 json_t *report_json_step_ends(const struct report *report, const struct vs_device_state *device)
 {
     struct vs_step_ends ends;
-    if (!vs_steps_highest_end(&report->summary->growth, &report->grown->steps, device, &ends))
+    if (report->summary->cuts.gaps != 0 ||
+        !vs_steps_highest_end(&report->summary->growth, &report->grown->steps, device, &ends))
         return json_null();
     json_t *object = json_object();
     json_set(object, "step_source", json_string(vs_step_source_name(report->grown->steps.source)));

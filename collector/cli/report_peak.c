@@ -129,5 +129,6 @@ void report_print_before_peak(const struct page *page, const struct report *repo
     if (tells &&
         (recent->rule != VS_RECENT_BY_SHARE || recent->total.last_bytes * LEAST_SHARE >= peak))
         print_recent(page, report, recent, peak);
-    print_unseen(page, report, device, peak);
+    if (report->summary->cuts.gaps == 0) /* what came and went was taken out */
+        print_unseen(page, report, device, peak);
 }
