@@ -107,8 +107,10 @@ static void sample_reclaimable(struct collect *collect, bool must)
                              .device = VS_DEVICE_UNKNOWN,
                              .size = memory.reclaimable_bytes,
                              .extra = {memory.available_bytes, memory.free_bytes}};
-    if (inject(collect, &event) == 0)
+    if (inject(collect, &event) == 0) {
         collect->last_reclaimable_bytes = memory.reclaimable_bytes;
+        collect->reclaimable_known = true;
+    }
 }
 
 static void report_other_processes(struct collect *collect)
@@ -295,6 +297,8 @@ static void make_own_events(struct collect *collect, uint64_t now)
 {
     loss_emit(&collect->loss, &collect->drain, now);
     report_other_processes(collect);
+    if (!collect->reclaimable_known)
+        sample_reclaimable(collect, true);
     if (now - collect->last_sample_ns >= SAMPLE_EVERY_NS) {
         collect->last_sample_ns = now;
         sample_memory(collect, false);
