@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "futex.h"
+#include "host_memory.h"
 #include "name.h"
 #include "process.h"
 #include "settings.h"
@@ -91,6 +92,24 @@ static void sample_shared(struct collect *collect, bool must)
     if (inject(collect, &event) == 0) {
         collect->last_shared = shared;
         collect->shared_known = true;
+    }
+}
+
+/* What the kernel can give back, where a device shares the host's memory: its free figure lacks it.
+ */
+static void sample_reclaimable(struct collect *collect, bool must)
+{
+    struct host_memory memory;
+    if (!collect->records.integrated || host_memory_measure(&memory) < 0 ||
+        (!must && !changed_much(memory.reclaimable_bytes, collect->last_reclaimable_bytes)))
+        return;
+    struct vs_event event = {.kind = VS_KIND_HOST_RECLAIMABLE,
+                             .device = VS_DEVICE_UNKNOWN,
+                             .size = memory.reclaimable_bytes,
+                             .extra = {memory.available_bytes, memory.free_bytes}};
+    if (inject(collect, &event) == 0) {
+        collect->last_reclaimable_bytes = memory.reclaimable_bytes;
+        collect->reclaimable_known = true;
     }
 }
 
@@ -278,9 +297,12 @@ static void make_own_events(struct collect *collect, uint64_t now)
 {
     loss_emit(&collect->loss, &collect->drain, now);
     report_other_processes(collect);
+    if (!collect->reclaimable_known)
+        sample_reclaimable(collect, true);
     if (now - collect->last_sample_ns >= SAMPLE_EVERY_NS) {
         collect->last_sample_ns = now;
         sample_memory(collect, false);
+        sample_reclaimable(collect, false);
         sample_shared(collect, false);
         target_title(&collect->target, collect->title, sizeof collect->title);
     }
@@ -293,6 +315,7 @@ static void sample_at_end(struct collect *collect)
         return;
     collect->sampled_end = true;
     sample_memory(collect, true);
+    sample_reclaimable(collect, true);
     sample_shared(collect, true);
     drain_some(collect);
 }
@@ -310,6 +333,7 @@ static void pass(struct collect *collect)
     if (collect->records.urgent) {
         ask_other_processes(collect, now);
         sample_memory(collect, true);
+        sample_reclaimable(collect, true);
         sample_shared(collect, false);
         collect->records.urgent = false;
         asked = true;

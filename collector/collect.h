@@ -47,6 +47,8 @@ struct collect {
     uint64_t last_flush_ns, last_sample_ns, last_facts_ns, last_asked_ns, last_replaced_check_ns;
     uint64_t blocked_sleep_ns, idle_sleep_ns;
     struct target_memory last_memory;
+    uint64_t last_reclaimable_bytes;
+    bool reclaimable_known; /* it was told */
     struct shared_files last_shared;
     bool shared_known;       /* last_shared was measured and told */
     bool sampled_end;        /* memory was looked at once more when the end was announced */

@@ -111,6 +111,7 @@ static bool take_device(struct records *records, const struct vs_record_head *he
     memcpy(definition.pci_id, device.pci_id, sizeof definition.pci_id - 1);
     memcpy(definition.name, device.name, sizeof definition.name - 1);
     output_device(records->output, &definition);
+    records->integrated = records->integrated || definition.integrated;
     records->driver_version = device.driver_version;
     if (records->device_seen)
         records->device_seen(records->device_context, definition.device, device.uuid);

@@ -32,6 +32,7 @@ struct records {
     /* Called for each device record; may be NULL. */
     void (*device_seen)(void *context, int device, const uint8_t uuid[16]);
     void *device_context;
+    bool integrated; /* one of the devices shares the host's memory */
 };
 
 void records_take(struct records *records, const struct drain_record *record);

@@ -130,7 +130,10 @@
     X(112, CUT_END, "cut_end", 'M', "")                                                            \
     X(113, HOST_SHARED, "host_shared", 'M',                                                        \
       "size = bytes of files in /dev/shm that the process and its children have; extra[0] = of "   \
-      "them PyTorch's; extra[1] = files")
+      "them PyTorch's; extra[1] = files")                                                          \
+    X(114, HOST_RECLAIMABLE, "host_reclaimable", 'M',                                              \
+      "size = bytes of the host's memory that are available but not free; extra[0] = available; "  \
+      "extra[1] = free (where a device shares the host's memory)")
 /* clang-format on */
 
 enum vs_kind {

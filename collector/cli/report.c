@@ -52,6 +52,7 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
     struct vs_grown_list grown = {0};
     struct vs_categories categories = {0};
     struct vs_lifetimes_found lifetimes = {0};
+    struct vs_recents recents = {0};
     int status = CMD_FAILED;
     int result = vs_frames_new(summary->reader, &frames);
     struct vs_stack_source source = {frames, frames_of};
@@ -62,6 +63,9 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
     if (result == 0 && summary->cuts.gaps == 0) /* short lives are what was taken out */
         result = vs_lifetimes_find(&summary->lifetimes, summary->state, &summary->sites,
                                    &grown.steps, &lifetimes);
+    if (result == 0 && summary->cuts.gaps == 0)
+        result = vs_recents_find(&summary->lifetimes, &lifetimes, &grown.steps, summary->state,
+                                 &recents);
     if (result == 0)
         result = vs_categories_find(&places, &summary->lives, &categories);
     if (result == 0) {
@@ -70,10 +74,11 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
     }
     if (result == 0)
         status = use(&(struct report){summary, &places, options, others, &grown, &categories,
-                                      &lifetimes, NULL},
+                                      &lifetimes, &recents, NULL},
                      self);
     else
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
+    vs_recents_release(&recents);
     vs_lifetimes_found_release(&lifetimes);
     vs_categories_release(&categories);
     vs_grown_release(&grown);

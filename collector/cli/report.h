@@ -8,6 +8,7 @@
 #include "replay/categories.h"
 #include "replay/growth.h"
 #include "replay/places.h"
+#include "replay/recent.h"
 #include "replay/summary.h"
 
 struct report_options {
@@ -46,6 +47,7 @@ struct report {
     const struct vs_grown_list *grown;
     const struct vs_categories *categories;
     const struct vs_lifetimes_found *lifetimes;
+    const struct vs_recents *recents;
     const struct vs_cuts *beside; /* what the trace that goes with it lacks; may be NULL */
 };
 

@@ -117,6 +117,13 @@ static void print_bands(const struct page *page, const struct vs_summary *summar
     if (bands->implicit_uncertainty != 0)
         fprintf(page->out, "    by difference is uncertain by up to %s (other processes)\n",
                 size_text(bands->implicit_uncertainty).text);
+    const struct vs_device_def *known = vs_summary_device_def(summary, device->device);
+    if (known != NULL && known->integrated && bands->host_reclaimable > 0)
+        fprintf(
+            page->out,
+            "    it shares the host's memory, of which %s was page cache and the like: given back "
+            "when needed\n",
+            size_text(bands->host_reclaimable).text);
     if (bands->managed != 0)
         fprintf(page->out, "    managed memory, where its pages are is not known: %s\n",
                 size_text(bands->managed).text);
@@ -134,6 +141,7 @@ static void print_device(const struct page *page, const struct report *report,
         fprintf(page->out, ", %s", size_text((int64_t)device->total_bytes).text);
     fputc('\n', page->out);
     print_peak(page, summary, device);
+    report_print_before_peak(page, report, device);
     report_print_cache(page, summary, device);
     uint64_t mismatches = report_mismatches(summary, device);
     if (mismatches != 0)

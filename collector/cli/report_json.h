@@ -26,6 +26,10 @@ void report_json_category(const struct report *report, const struct vs_place *pl
                           json_t *object);
 /* report_json_groups.c */
 void report_json_groups(const struct report *report, struct json_writer *root);
+/* report_json_peak.c: parts of a device's peak, or null. */
+json_t *report_json_recent(const struct report *report, const struct vs_device_state *device);
+json_t *report_json_near(const struct report *report, const struct vs_device_state *device);
+json_t *report_json_step_ends(const struct report *report, const struct vs_device_state *device);
 /* report_json_growth.c */
 json_t *report_json_growth(const struct report *report);
 /* report_json_lifetimes.c */

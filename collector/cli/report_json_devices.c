@@ -31,9 +31,18 @@ static json_t *implicit_json(const struct vs_bands *bands)
     return object;
 }
 
-static json_t *bands_json(const struct vs_summary *summary, const struct vs_bands *bands)
+static bool shares_host_memory(const struct vs_summary *summary,
+                               const struct vs_device_state *device)
+{
+    const struct vs_device_def *known = vs_summary_device_def(summary, device->device);
+    return known != NULL && known->integrated;
+}
+
+static json_t *bands_json(const struct vs_summary *summary, const struct vs_device_state *device,
+                          const struct vs_bands *bands)
 {
     bool known = bands->device_known;
+    bool reclaimable = bands->host_reclaimable >= 0 && shares_host_memory(summary, device);
     json_t *object = json_object();
     json_set(object, "device_bytes", json_integer_if(known, bands->device));
     json_set(object, "other_process_bytes", json_integer_if(known, bands->other_process));
@@ -50,7 +59,8 @@ static json_t *bands_json(const struct vs_summary *summary, const struct vs_band
     json_set(object, "by_owner", owners_json(summary, bands));
     json_set(object, "unexplained_bytes", json_integer_if(known, bands->unexplained));
     json_set_bytes(object, "managed_bytes", bands->managed);
-    json_set(object, "reclaimable_host_bytes", json_null());
+    json_set(object, "reclaimable_host_bytes",
+             json_integer_if(reclaimable, bands->host_reclaimable));
     json_set_bytes(object, "host_pinned_bytes", bands->host_pinned);
     json_set_bytes(object, "host_pinned_requested_bytes", bands->host_pinned_requested);
     json_set(object, "cgroup_limit_bytes",
@@ -66,9 +76,10 @@ static json_t *bands_json(const struct vs_summary *summary, const struct vs_band
     return object;
 }
 
-static json_t *bands_or_null(const struct vs_summary *summary, const struct vs_bands *bands)
+static json_t *bands_or_null(const struct vs_summary *summary, const struct vs_device_state *device,
+                             const struct vs_bands *bands)
 {
-    return bands == NULL ? json_null() : bands_json(summary, bands);
+    return bands == NULL ? json_null() : bands_json(summary, device, bands);
 }
 
 /* ---- devices --------------------------------------------------------------------------- */
@@ -123,8 +134,9 @@ static json_t *context_json(const struct report *report, const struct vs_device_
     return object;
 }
 
-static json_t *peak_json(const struct vs_summary *summary, const struct vs_device_state *device)
+static json_t *peak_json(const struct report *report, const struct vs_device_state *device)
 {
+    const struct vs_summary *summary = report->summary;
     enum vs_layer top = vs_device_top_layer(device);
     const struct vs_layer_total *total = &device->layers[top];
     bool reserved = device->framework_seen;
@@ -142,9 +154,12 @@ static json_t *peak_json(const struct vs_summary *summary, const struct vs_devic
     json_set(object, "device_measured",
              device->measured ? json_boolean(device->used_peak_is_measured) : json_null());
     json_set(object, "bands_at_allocated_peak",
-             bands_or_null(summary, vs_peaks_allocated(&summary->peaks, device)));
+             bands_or_null(summary, device, vs_peaks_allocated(&summary->peaks, device)));
     json_set(object, "bands_at_device_peak",
-             bands_or_null(summary, vs_peaks_used(&summary->peaks, device)));
+             bands_or_null(summary, device, vs_peaks_used(&summary->peaks, device)));
+    json_set(object, "recent", report_json_recent(report, device));
+    json_set(object, "near", report_json_near(report, device));
+    json_set(object, "step_ends", report_json_step_ends(report, device));
     return object;
 }
 
@@ -172,8 +187,8 @@ static json_t *device_json(const struct report *report, const struct vs_device_s
     json_set(object, "total_bytes",
              device->total_bytes == 0 ? json_null() : json_count(device->total_bytes));
     json_set(object, "context_created", context_json(report, device));
-    json_set(object, "end", bands_json(summary, &end));
-    json_set(object, "peak", peak_json(summary, device));
+    json_set(object, "end", bands_json(summary, device, &end));
+    json_set(object, "peak", peak_json(report, device));
     json_set(object, "categories", report_json_categories(report, device));
     json_set(object, "fragmentation", report_json_fragmentation(report, device));
     json_set(object, "fragmentation_at_reserved_peak",

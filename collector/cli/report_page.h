@@ -33,6 +33,9 @@ void report_print_siblings(const struct page *page, const struct report *report,
 void report_print_looked(const struct page *page, const struct report *report);
 /* report_devices.c: each device's peak and end, and its bands at the peak. */
 void report_print_devices(const struct page *page, const struct report *report);
+/* report_peak.c: what of a device's peak was made last, and whether prints can have seen it. */
+void report_print_before_peak(const struct page *page, const struct report *report,
+                              const struct vs_device_state *device);
 /* report_sites.c: which places of the program hold the memory. */
 void report_print_sites(const struct page *page, const struct report *report);
 /* report_lifetimes.c: how long memory lives, and what of a peak were temporaries. */

@@ -135,24 +135,36 @@ static inline void note_less(struct vs_growth *growth, struct vs_track *track, i
     track->frees += count != 0;
 }
 
-/* Remembers the last fall to each number of live blocks or to fewer. */
-static inline void note_live(struct vs_growth *growth, int32_t count)
+static bool make_fall_room(struct vs_growth *growth, size_t count)
+{
+    return vs_grow(&growth->fell_to, &growth->fell_room, count, sizeof(*growth->fell_to)) &&
+           vs_grow(&growth->fell_held, &growth->fell_held_room, count, sizeof(*growth->fell_held));
+}
+
+/*
+ * Remembers the last fall to each number of live blocks or to fewer. `top_bytes`: of the
+ * change, what the watched device's top layer gets or loses by it; its total moves later.
+ */
+static inline void note_live(struct vs_growth *growth, int32_t count, int64_t top_bytes)
 {
     int32_t before = growth->live, after = before + count < 0 ? 0 : before + count;
-    if (!vs_grow(&growth->fell_to, &growth->fell_room, (size_t)after + 1,
-                 sizeof(*growth->fell_to))) {
+    if (!make_fall_room(growth, (size_t)after + 1)) {
         growth->error = -ENOMEM;
         return;
     }
-    for (int32_t i = before + 1; i <= after; i++)
+    for (int32_t i = before + 1; i <= after; i++) {
         growth->fell_to[i] = growth->fell_to[i - 1];
-    if (after < before)
+        growth->fell_held[i] = growth->fell_held[i - 1];
+    }
+    if (after < before) {
         growth->fell_to[after] = growth->tick;
+        growth->fell_held[after] = vs_growth_held(growth) + top_bytes;
+    }
     growth->live = after;
 }
 
 static inline void note(struct vs_growth *growth, struct vs_track *track, int64_t bytes,
-                        int32_t count)
+                        int32_t count, int64_t top_bytes)
 {
     if (growth->tick != UINT32_MAX)
         growth->tick++;
@@ -162,7 +174,7 @@ static inline void note(struct vs_growth *growth, struct vs_track *track, int64_
         note_less(growth, track, bytes, count);
     track->bytes += bytes;
     track->count += count;
-    note_live(growth, count);
+    note_live(growth, count, top_bytes);
 }
 
 /* ---- who tells of changes -------------------------------------------------------------------- */
@@ -177,10 +189,25 @@ static void decide(struct vs_growth *growth, struct vs_track *track, uint32_t id
     track->followed = followed ? FOLLOWED : NOT_FOLLOWED;
 }
 
+/* What of a change is on the watched device's top layer: its total moves after this. */
+static inline int64_t top_bytes_of(struct vs_growth *growth, const struct vs_state *state,
+                                   const struct vs_move *move)
+{
+    const struct vs_site *site = &state->sites[move->site - 1];
+    if (site->device < 0)
+        return 0;
+    if (growth->watched == NULL)
+        growth->watched = vs_state_device(state, site->device);
+    if (growth->watched == NULL || growth->watched->device != site->device) {
+        growth->several_devices = true;
+        return 0;
+    }
+    return site->layer == vs_device_top_layer(growth->watched) ? move->bytes : 0;
+}
+
 static void on_move(void *self, const struct vs_state *state, const struct vs_move *move)
 {
     struct vs_growth *growth = self;
-    (void)state;
     if (move->failed)
         return;
     if (move->site > growth->track_count) {
@@ -194,7 +221,7 @@ static void on_move(void *self, const struct vs_state *state, const struct vs_mo
     if (track->followed == 0)
         decide(growth, track, move->site);
     if (track->followed == FOLLOWED)
-        note(growth, track, move->bytes, move->count);
+        note(growth, track, move->bytes, move->count, top_bytes_of(growth, state, move));
 }
 
 static struct vs_track *object_track(struct vs_growth *growth, enum vs_object_kind kind,
@@ -221,7 +248,7 @@ static void on_object(void *self, enum vs_object_kind kind, uint32_t site, int32
     if (track == NULL)
         growth->error = -ENOMEM;
     else
-        note(growth, track, 0, count);
+        note(growth, track, 0, count, 0);
     if (kind == VS_OBJECT_GRAPH_EXEC && count > 0) {
         growth->graph_tick = growth->tick;
         growth->graphs++;
@@ -278,6 +305,7 @@ void vs_growth_release(struct vs_growth *growth)
         free(growth->candidates[i]);
     }
     free(growth->fell_to);
+    free(growth->fell_held);
     free(growth->marked.items);
     for (size_t i = 0; i < growth->named_count; i++)
         free(growth->named[i].beats.items);

@@ -21,8 +21,9 @@ struct vs_beat {
     uint32_t tick;
     int32_t level; /* blocks live before it; of a marked step: its number */
     int32_t low;   /* the fewest that a free left since the one before */
-    /* Of the last such free (steps.c: last_low); without one, and with the first: its own. */
+    /* Of the last such free (steps.c: note_last_low); without one, and with the first: its own. */
     uint32_t low_tick;
+    int64_t held_bytes; /* by the watched device's top layer: at a mark, else at low_tick */
 };
 
 enum {
@@ -84,6 +85,14 @@ void vs_steps_mark(struct vs_growth *growth, const struct vs_sequenced_event *ev
 int vs_steps_find(struct vs_growth *growth, struct vs_steps *out);
 /* The window a tick lies in: -1 before the first, `windows` behind the last. */
 long vs_steps_window(const struct vs_steps *steps, uint32_t tick);
+/* What a print at the ends of steps would have shown of a device's top layer. */
+struct vs_step_ends {
+    int64_t highest_bytes;
+    uint64_t count; /* ends that are known */
+};
+/* False without steps, and of one among several devices. */
+bool vs_steps_highest_end(const struct vs_growth *growth, const struct vs_steps *steps,
+                          const struct vs_device_state *device, struct vs_step_ends *out);
 /* Number of the first step of a window: as marked, else counted from 1. */
 int64_t vs_steps_number(const struct vs_steps *steps, size_t window);
 
@@ -135,6 +144,10 @@ struct vs_growth {
     int32_t live;        /* blocks and objects followed */
     uint32_t *fell_to;   /* for every number up to `live`: when so many or fewer were last left */
     size_t fell_room;
+    int64_t *fell_held; /* beside fell_to: what the watched device's top layer held then */
+    size_t fell_held_room;
+    const struct vs_device_state *watched; /* the first device on which something moved */
+    bool several_devices;                  /* it was not the only one: held_bytes mean nothing */
     struct vs_beats *candidates[VS_CANDIDATES];
     struct vs_beats marked;
     struct vs_named_beats named[VS_MARKS_KEPT];
@@ -149,6 +162,12 @@ void vs_growth_release(struct vs_growth *growth);
 static inline uint64_t vs_track_key(const struct vs_track *track)
 {
     return (uint64_t)track->object << 32 | track->site;
+}
+/* What the watched device's top layer holds now. */
+static inline int64_t vs_growth_held(const struct vs_growth *growth)
+{
+    const struct vs_device_state *device = growth->watched;
+    return device == NULL ? 0 : device->layers[vs_device_top_layer(device)].live_bytes;
 }
 /* Takes what was freed last off the levels. */
 void vs_track_settle(struct vs_track *track);

@@ -42,6 +42,15 @@ int vs_lifetimes_start(struct vs_lifetimes *lifetimes, struct vs_state *state,
                        const struct vs_growth *growth);
 void vs_lifetimes_release(struct vs_lifetimes *lifetimes);
 
+typedef void vs_lifetime_visit(void *self, const struct vs_lifetime *life);
+/*
+ * All that was live at the peak of a device's top layer, once all events have passed; besides
+ * it, what is live at the end: a visitor takes that device and layer, and what was born in time.
+ */
+void vs_lifetimes_each_at_peak(const struct vs_lifetimes *lifetimes, const struct vs_state *state,
+                               const struct vs_device_state *device, vs_lifetime_visit *visit,
+                               void *self);
+
 /* ---- lifetimes_find.c ------------------------------------------------------------------ */
 
 enum vs_life_end {
@@ -94,6 +103,10 @@ struct vs_lifetimes_found {
     enum vs_step_source source;
     uint64_t steps; /* whole ones, the last of the run of which all frees are kept */
     int64_t first_step;
+    uint32_t *begins; /* ticks at which steps begin, `steps_apart` between two; NULL without */
+    size_t begin_count;
+    uint64_t steps_apart;
+    size_t first_window; /* of growth's steps: the one that the first of them begins */
     struct vs_life_sums total;
     struct vs_site_life *sites; /* by site id - 1 */
     size_t site_count;

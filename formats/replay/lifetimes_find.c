@@ -68,6 +68,7 @@ static int take_steps(struct finder *finder, const struct vs_steps *found)
     while (steps->first < steps->count && steps->begins[steps->first] < since)
         steps->first++;
     finder->out->source = found->source;
+    finder->out->first_window = skipped;
     finder->out->first_step = vs_steps_number(found, steps->first + skipped);
     finder->out->steps = (steps->count - steps->first) * steps->per_window;
     if (finder->out->steps != 0)
@@ -88,59 +89,75 @@ static uint32_t step_length(const struct steps *steps, uint32_t tick)
 
 /* ---- every life that is known ------------------------------------------------------------ */
 
-typedef void visit_life(struct finder *finder, const struct vs_lifetime *life);
+/* Who is told of lives. */
+struct visitor {
+    const struct vs_state *state;
+    vs_lifetime_visit *visit;
+    void *self;
+};
 
-static void visit_live(struct finder *finder, visit_life *visit, uint32_t site, uint64_t bytes,
-                       uint32_t born)
+static void visit_live(const struct visitor *visitor, uint32_t site, uint64_t bytes, uint32_t born)
 {
-    const struct vs_site *of = vs_state_site(finder->state, site);
+    const struct vs_site *of = vs_state_site(visitor->state, site);
     if (of == NULL || of->kind != VS_SITE_CALL || of->segment)
         return;
-    visit(finder, &(struct vs_lifetime){.bytes = (int64_t)bytes, .site = site, .born = born});
+    visitor->visit(visitor->self,
+                   &(struct vs_lifetime){.bytes = (int64_t)bytes, .site = site, .born = born});
 }
 
-static void each_allocation(struct finder *finder, visit_life *visit,
-                            const struct vs_allocations *map)
+static void each_allocation(const struct visitor *visitor, const struct vs_allocations *map)
 {
     const struct vs_allocation *allocation;
     uint64_t address;
     for (size_t at = 0; (allocation = vs_allocations_next(map, &at, &address)) != NULL;)
         if (allocation->note != 0)
-            visit_live(finder, visit, allocation->site,
+            visit_live(visitor, allocation->site,
                        allocation->type == VS_ALLOCATION_POOL ? allocation->granted
                                                               : allocation->size,
                        allocation->note);
 }
 
-static void each_live(struct finder *finder, visit_life *visit)
+static void each_live(const struct visitor *visitor)
 {
-    const struct vs_state *state = finder->state;
+    const struct vs_state *state = visitor->state;
     const struct vs_block *block;
     uint64_t address;
     for (size_t at = 0; (block = vs_blocks_next(&state->blocks, &at, &address)) != NULL;)
-        visit_live(finder, visit, block->site, block->size, block->note);
-    each_allocation(finder, visit, &state->allocations);
-    each_allocation(finder, visit, &state->hosts);
-    each_allocation(finder, visit, &state->arrays);
+        visit_live(visitor, block->site, block->size, block->note);
+    each_allocation(visitor, &state->allocations);
+    each_allocation(visitor, &state->hosts);
+    each_allocation(visitor, &state->arrays);
     for (size_t i = 0; i < state->physical_count; i++)
         if (state->physicals[i].live && state->physicals[i].note != 0)
-            visit_live(finder, visit, state->physicals[i].site, state->physicals[i].size,
+            visit_live(visitor, state->physicals[i].site, state->physicals[i].size,
                        state->physicals[i].note);
 }
 
-static void each_life(struct finder *finder, visit_life *visit)
+void vs_lifetimes_each_at_peak(const struct vs_lifetimes *lifetimes, const struct vs_state *state,
+                               const struct vs_device_state *device, vs_lifetime_visit *visit,
+                               void *self)
+{
+    const struct vs_peak_frees *peak =
+        lifetimes->peaks[device->device + VS_DEVICE_OFFSET][vs_device_top_layer(device)];
+    for (size_t i = 0; peak != NULL && i < peak->count; i++)
+        visit(self, &peak->items[i]);
+    each_live(&(struct visitor){state, visit, self});
+}
+
+static void each_life(struct finder *finder, vs_lifetime_visit *visit)
 {
     const struct vs_lifetimes *lifetimes = finder->lifetimes;
     uint64_t kept = lifetimes->free_count < VS_FREES_KEPT ? lifetimes->free_count : VS_FREES_KEPT;
     for (uint64_t i = 0; i < kept; i++)
         visit(finder, &lifetimes->frees[i]);
-    each_live(finder, visit);
+    each_live(&(struct visitor){finder->state, visit, finder});
 }
 
 /* ---- what became of what the steps made ---------------------------------------------------- */
 
-static void note_birth(struct finder *finder, const struct vs_lifetime *life)
+static void note_birth(void *self, const struct vs_lifetime *life)
 {
+    struct finder *finder = self;
     struct steps *steps = &finder->steps;
     long step = step_at(steps, life->born);
     if (step < 0)
@@ -172,8 +189,9 @@ static enum vs_life_end life_by_step(const struct steps *steps, const struct vs_
     return step_at(steps, life->died) == (long)step + 1 ? VS_LIFE_NEXT_STEP : VS_LIFE_LATER;
 }
 
-static void add_life(struct finder *finder, const struct vs_lifetime *life)
+static void add_life(void *self, const struct vs_lifetime *life)
 {
+    struct finder *finder = self;
     const struct steps *steps = &finder->steps;
     long step = step_at(steps, life->born);
     if (step < (long)steps->first || step >= (long)steps->count)
@@ -285,7 +303,9 @@ int vs_lifetimes_find(const struct vs_lifetimes *lifetimes, const struct vs_stat
     for (size_t i = 0; i < VS_DEVICE_SLOTS && result == 0; i++)
         if (state->devices[i] != NULL && state->devices[i]->device >= 0)
             find_peak(&finder, sites, state->devices[i]);
-    free(finder.steps.begins);
+    out->begins = finder.steps.begins;
+    out->begin_count = finder.steps.begins == NULL ? 0 : finder.steps.count + 1;
+    out->steps_apart = finder.steps.per_window;
     free(finder.steps.first_birth);
     free(finder.steps.last_birth);
     return result;
@@ -294,6 +314,7 @@ int vs_lifetimes_find(const struct vs_lifetimes *lifetimes, const struct vs_stat
 void vs_lifetimes_found_release(struct vs_lifetimes_found *found)
 {
     free(found->sites);
+    free(found->begins);
     *found = (struct vs_lifetimes_found){0};
 }
 

@@ -348,6 +348,7 @@ int vs_state_create(const struct vs_names *names, struct vs_state **out)
     state->cgroup_limit = -1;
     state->cgroup_used = -1;
     state->host_shared = -1;
+    state->host_reclaimable = -1;
     state->undos = calloc(VS_UNDO_KEPT, sizeof(*state->undos));
     if (state->undos == NULL) {
         free(state);

@@ -207,6 +207,7 @@ struct vs_bands {
     int64_t host_framework;                                   /* of it, in a framework's cache */
     int64_t host_rounding;                                    /* of that, at most its rounding */
     int64_t cgroup_limit, cgroup_used, host_rss, host_shared; /* -1 unknown */
+    int64_t host_reclaimable; /* -1 unknown: no device shares the host's memory */
     size_t owners;
     struct {
         uint16_t owner;
@@ -396,7 +397,7 @@ struct vs_subscriber {
                  unsigned which);
 };
 
-enum { VS_SUBSCRIBERS = 16, VS_INTERESTS = 16 };
+enum { VS_SUBSCRIBERS = 24, VS_INTERESTS = 16 };
 
 /* Indices of subscribers, in the order in which they subscribed. */
 struct vs_audience {
@@ -480,7 +481,8 @@ struct vs_state {
     int64_t host_pinned, host_pinned_requested;
     int64_t host_registered, host_framework, host_rounding;   /* parts of host_pinned */
     int64_t host_rss, cgroup_limit, cgroup_used, host_shared; /* -1 unknown */
-    int64_t host_shared_torch, host_shared_files;             /* valid with host_shared */
+    int64_t host_reclaimable;
+    int64_t host_shared_torch, host_shared_files; /* valid with host_shared */
 
     struct vs_calls_under_way under_way; /* by thread */
     struct vs_undo *undos;               /* VS_UNDO_KEPT, a ring */

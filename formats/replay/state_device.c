@@ -162,6 +162,10 @@ static void note_host(struct vs_state *state, const struct vs_event *event)
         state->host_shared_files = bytes_or_unknown(event->extra[1]);
         return;
     }
+    if (event->kind == VS_KIND_HOST_RECLAIMABLE) {
+        state->host_reclaimable = bytes_or_unknown(event->size);
+        return;
+    }
     state->host_rss = bytes_or_unknown(event->size);
     state->cgroup_limit = event->extra[1] != 0 ? bytes_or_unknown(event->extra[1]) : -1;
     state->cgroup_used = state->cgroup_limit >= 0 ? bytes_or_unknown(event->extra[0]) : -1;
@@ -173,7 +177,8 @@ void device_note(struct vs_state *state, const struct vs_event *event, struct vs
         note_other_process(state, event);
         return;
     }
-    if (event->kind == VS_KIND_HOST_SAMPLE || event->kind == VS_KIND_HOST_SHARED) {
+    if (event->kind == VS_KIND_HOST_SAMPLE || event->kind == VS_KIND_HOST_SHARED ||
+        event->kind == VS_KIND_HOST_RECLAIMABLE) {
         note_host(state, event);
         return;
     }
@@ -346,7 +351,8 @@ void vs_state_bands(const struct vs_state *state, const struct vs_device_state *
                              .cgroup_limit = state->cgroup_limit,
                              .cgroup_used = state->cgroup_used,
                              .host_rss = state->host_rss,
-                             .host_shared = state->host_shared};
+                             .host_shared = state->host_shared,
+                             .host_reclaimable = state->host_reclaimable};
     direct_bands(device, out);
     framework_bands(state, device, out);
     if (!device->measured)

@@ -282,16 +282,23 @@ static int32_t lowest_since(const struct vs_growth *growth, uint32_t tick)
 
 /*
  * The last free between two beats that left the fewest blocks: of a step that keeps some, as many
- * more as it keeps. Without one, the tick of the second.
+ * more as it keeps. Without one the beat stays as it is.
  */
-static uint32_t last_low(const struct vs_growth *growth, const struct vs_beat *before, int32_t low,
-                         const struct vs_beat *beat)
+static void note_last_low(const struct vs_growth *growth, const struct vs_beat *before, int32_t low,
+                          struct vs_beat *beat)
 {
     int32_t kept = beat->level - before->level;
     int32_t above = growth->live - low; /* a marked step's level is its number, however large */
     int32_t most = kept <= 0 ? low : low + (kept < above ? kept : above);
-    uint32_t last = growth->fell_to[most];
-    return last > before->tick ? last : beat->tick;
+    if (growth->fell_to[most] <= before->tick)
+        return;
+    beat->low_tick = growth->fell_to[most];
+    beat->held_bytes = growth->fell_held[most];
+}
+
+static bool are_marks(const struct vs_beats *beats)
+{
+    return beats->owner == 0;
 }
 
 /* The next occurrence, if it is one of those to keep. */
@@ -303,11 +310,15 @@ static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t 
         growth->error = -ENOMEM;
         return;
     }
-    struct vs_beat beat = {.tick = tick, .level = level, .low = level, .low_tick = tick};
-    if (beats->count != 0 && growth->fell_to != NULL) {
+    struct vs_beat beat = {.tick = tick,
+                           .level = level,
+                           .low = level,
+                           .low_tick = tick,
+                           .held_bytes = vs_growth_held(growth)};
+    if (beats->count != 0 && growth->fell_to != NULL && !are_marks(beats)) {
         const struct vs_beat *before = &beats->items[beats->count - 1];
         int32_t low = lowest_since(growth, before->tick);
-        beat.low_tick = last_low(growth, before, low, &beat);
+        note_last_low(growth, before, low, &beat);
         if (!beats->settled)
             beat.low = low;
     }
@@ -671,6 +682,18 @@ long vs_steps_window(const struct vs_steps *steps, uint32_t tick)
             high = middle;
     }
     return (long)low - 1;
+}
+
+bool vs_steps_highest_end(const struct vs_growth *growth, const struct vs_steps *steps,
+                          const struct vs_device_state *device, struct vs_step_ends *out)
+{
+    if (steps->beats == NULL || growth->watched != device || growth->several_devices)
+        return false;
+    *out = (struct vs_step_ends){.count = steps->windows};
+    for (size_t i = 1; i <= steps->windows; i++) /* the first begins the first step */
+        if (steps->beats->items[i].held_bytes > out->highest_bytes)
+            out->highest_bytes = steps->beats->items[i].held_bytes;
+    return true;
 }
 
 int64_t vs_steps_number(const struct vs_steps *steps, size_t window)

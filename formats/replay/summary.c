@@ -32,6 +32,7 @@ static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void
         vs_growth_start(&summary->growth, state, &summary->objects),
         vs_lifetimes_start(&summary->lifetimes, state, &summary->growth),
         vs_churn_start(&summary->churn, state, &summary->growth),
+        vs_dwells_start(&summary->dwells, state),
         vs_invariants_start(&summary->invariants, state),
         vs_timeline_start(&summary->timeline, state, row, row_self),
     };
@@ -120,6 +121,7 @@ static int begin_window(struct vs_summary *summary)
         vs_state_restart_peaks(summary->state, summary->start_ns + summary->from_ns);
         vs_sites_restart(&summary->sites);
         vs_growth_restart(&summary->growth);
+        vs_dwells_restart(&summary->dwells, summary->start_ns + summary->from_ns);
     }
     return start_counting(summary);
 }
@@ -202,6 +204,9 @@ static int finish(struct vs_summary *summary)
     vs_churn_finish(&summary->churn);
     vs_phases_finish(&summary->phases, state);
     vs_timeline_finish(&summary->timeline, state);
+    vs_dwells_finish(&summary->dwells, summary->windowed
+                                           ? summary->start_ns + summary->to_ns
+                                           : summary->start_ns + summary->duration_ns);
     int sites = vs_sites_finish(&summary->sites, state);
     int errors[] = {result,
                     sites,
@@ -217,7 +222,8 @@ static int finish(struct vs_summary *summary)
                     summary->cuts.error,
                     summary->growth.error,
                     summary->lifetimes.error,
-                    summary->churn.error};
+                    summary->churn.error,
+                    summary->dwells.error};
     return first_error(errors, sizeof(errors) / sizeof(errors[0]));
 }
 
@@ -314,6 +320,7 @@ void vs_summary_free(struct vs_summary *summary)
     vs_growth_release(&summary->growth);
     vs_lifetimes_release(&summary->lifetimes);
     vs_churn_release(&summary->churn);
+    vs_dwells_release(&summary->dwells);
     vs_state_destroy(summary->state);
     json_decref(summary->process);
     json_decref(summary->clock);

@@ -10,6 +10,7 @@
 #include "analysis.h"
 #include "checks.h"
 #include "churn.h"
+#include "dwell.h"
 #include "fragmentation.h"
 #include "growth.h"
 #include "lifetimes.h"
@@ -45,6 +46,7 @@ struct vs_summary {
     struct vs_growth growth;
     struct vs_lifetimes lifetimes;
     struct vs_churn churn;
+    struct vs_dwells dwells;
     struct vs_invariants invariants;
 
     uint64_t start_ns; /* monotonic time of the trace's beginning */

@@ -163,3 +163,23 @@ def test_driver_barriers_lossy(lab):
                          "VRAMSCOPE_FLUSH_MS": "50"})
     check(lost > 0, "a 64 KiB ring lost nothing: the test shows nothing")
     say(f"{lost} events lost")
+
+
+def test_driver_integrated(lab):
+    """What the host can give back is a band of its own where the device shares its memory, only there."""
+    for option in ("--integrated", None):
+        lab.empty_traces()
+        done = lab.run(lab.on_simgpu(lab.tool_run([program("ends"), "exit"]), *filter(None, [option])))
+        equal("status", done.status, 7)
+        trace = lab.wait_for_traces(1)[0]
+        device = report(trace)["devices"][0]
+        equal("integrated", device["integrated"], option is not None)
+        found = device["end"]["reclaimable_host_bytes"]
+        told = [line for line in dump(trace) if "host_reclaimable" in str(line)]
+        with open("/proc/meminfo", encoding="ascii") as file:
+            total = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemTotal"))
+        if option is None:
+            equal("bytes, samples", (found, told), (None, []))
+        else:
+            check(told and found is not None and 0 <= found <= total, f"{found} of {total} bytes")
+        verify(trace)
