@@ -236,7 +236,7 @@ int cmd_dump(int argc, char **argv)
     const char *path;
     const struct option_rule rules[] = {{"--json", &dump.json, NULL},
                                         {"--stacks", &dump.want_stacks, NULL},
-                                        {"--segments-at", NULL, &dump.segments_at}};
+                                        {"--segments-at peak|end|MARK", NULL, &dump.segments_at}};
     int status = parse_arguments(argc, argv, help, rules, 3, &path);
     if (status >= 0)
         return status;

@@ -426,10 +426,10 @@ int cmd_pack(int argc, char **argv)
         .out = DEFAULT_OUT, .limit_bytes = LIMIT_BYTES, .trace_fd = -1, .cut_fd = -1};
     const char *path, *limit = NULL;
     struct stat found;
-    const struct option_rule options[] = {{"-o", NULL, &packing.out},
+    const struct option_rule options[] = {{"-o OUT", NULL, &packing.out},
                                           {"--yes", &packing.yes, NULL},
                                           {"--force", &packing.force, NULL},
-                                          {"--limit", NULL, &limit}};
+                                          {"--limit SIZE", NULL, &limit}};
     int status =
         parse_arguments(argc, argv, help, options, sizeof(options) / sizeof(options[0]), &path);
     if (status >= 0)

@@ -69,7 +69,7 @@ int cmd_redact(int argc, char **argv)
 {
     const char *path, *out = NULL;
     bool force = false, whole = true;
-    const struct option_rule rules[] = {{"-o", NULL, &out}, {"--force", &force, NULL}};
+    const struct option_rule rules[] = {{"-o OUT", NULL, &out}, {"--force", &force, NULL}};
     int status = parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), &path);
     if (status >= 0)
         return status;
