@@ -54,7 +54,7 @@ static void find_meaning(const char *help, const char *name, char *means, size_t
         if (!names(head, end, name))
             continue;
         const char *text = end + strspn(end, " \n");
-        snprintf(means, room, "%.*s", (int)strcspn(text, "\n;:"), text);
+        snprintf(means, room, "%.*s", (int)strcspn(text, "\n;"), text);
         return;
     }
 }

@@ -77,24 +77,24 @@ struct symbolize {
 static int take_folders(struct symbolize *symbolize, int argc, char **argv)
 {
     static const char name[] = "--debug-dir";
+    const size_t bytes = sizeof(name) - 1;
     int kept = 1;
     if (complete_asked(argc, argv))
         return argc;
     for (int i = 1; i < argc; i++) {
-        const char *behind = argv[i] + sizeof(name) - 1;
-        bool is_folder = strncmp(argv[i], name, sizeof(name) - 1) == 0;
-        if (!is_folder || (*behind != 0 && *behind != '=')) {
+        bool joined = strncmp(argv[i], name, bytes) == 0 && argv[i][bytes] == '=';
+        if (!joined && strcmp(argv[i], name) != 0) {
             argv[kept++] = argv[i];
             continue;
         }
-        if (*behind == '=')
-            argv[--i + 1] += sizeof(name); /* the value is the next word, as without '=' */
-        if (++i == argc || symbolize->folder_count == FOLDERS_MAX) {
+        const char *folder = joined ? argv[i] + bytes + 1 : argv[++i];
+        if (folder == NULL || symbolize->folder_count == FOLDERS_MAX) {
             fprintf(stderr, "vramscope symbolize: %s; `vramscope symbolize --help` says how\n",
-                    i == argc ? "a value is missing after --debug-dir" : "too many --debug-dir");
+                    folder == NULL ? "a value is missing after --debug-dir"
+                                   : "too many --debug-dir");
             return -1;
         }
-        symbolize->folders[symbolize->folder_count++] = argv[i];
+        symbolize->folders[symbolize->folder_count++] = folder;
     }
     argv[kept] = NULL;
     return kept;
