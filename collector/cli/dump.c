@@ -225,7 +225,8 @@ static int print_segments(struct vs_reader *reader, const struct dump *dump, con
     long printed = dump_segments(reader, dump->segments_at, dump->json);
     if (printed != 0)
         return printed < 0 ? (int)printed : 0;
-    fprintf(stderr, "vramscope: %s: no moment \"%s\" in it\n", path, dump->segments_at);
+    fprintf(stderr, "vramscope: %s: no moment \"%s\" in it: give peak, end or the text of a mark\n",
+            path, dump->segments_at);
     *status = CMD_FAILED;
     return 0;
 }

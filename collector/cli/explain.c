@@ -78,7 +78,11 @@ static int explain(const char *path, bool json, struct paste *paste, struct verd
     const char *name = path == NULL || strcmp(path, "-") == 0 ? "standard input" : path;
     int status = read_paste(path, paste);
     if (status < 0)
-        return fail(name, strerror(-status));
+        return fail(name,
+                    status == -EISDIR ? "is a folder: give a file with the message"
+                    : status == -ENOENT
+                        ? "no such file: check the name, or paste the message into standard input"
+                        : strerror(-status));
     if (!verdict_of(paste, verdict))
         return fail(name, paste->bytes == 0 ? "empty; paste an out-of-memory message"
                                             : "no out-of-memory message, memory summary or "

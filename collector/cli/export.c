@@ -92,7 +92,7 @@ static bool take_time(const char *option, const char *text, bool *given, int64_t
 }
 
 static bool take_count(const char *option, const char *text, uint64_t least, uint64_t most,
-                       uint64_t *value)
+                       const char *takes, uint64_t *value)
 {
     if (text == NULL)
         return true;
@@ -101,7 +101,7 @@ static bool take_count(const char *option, const char *text, uint64_t least, uin
     *value = strtoull(text, &end, 10);
     return (text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0 && *value >= least &&
             *value <= most) ||
-           wrong(option, "a number", text);
+           wrong(option, takes, text);
 }
 
 static bool take_at(const char *text, struct vs_export *export)
@@ -132,11 +132,12 @@ static bool take(const struct texts *texts, struct vs_export *export)
     struct vs_window *window = &export->window;
     int64_t least = 0;
     uint64_t device = 0;
-    bool fine = take_time("--from", texts->from, &window->has_from, &window->from_ns) &&
-                take_time("--to", texts->to, &window->has_to, &window->to_ns) &&
-                take_count("--device", texts->device, 0, INT8_MAX, &device) &&
-                take_count("--last", texts->last, 1, UINT64_MAX, &export->last) &&
-                take_at(texts->at, export);
+    bool fine =
+        take_time("--from", texts->from, &window->has_from, &window->from_ns) &&
+        take_time("--to", texts->to, &window->has_to, &window->to_ns) &&
+        take_count("--device", texts->device, 0, INT8_MAX, "a number from 0 to 127", &device) &&
+        take_count("--last", texts->last, 1, UINT64_MAX, "a number from 1", &export->last) &&
+        take_at(texts->at, export);
     take_metric(texts->metric, export);
     if (fine && texts->min_bytes != NULL && !size_of_text(texts->min_bytes, &least))
         fine = wrong("--min-bytes", "a size such as 64K, 20M or 1.5G", texts->min_bytes);
@@ -207,10 +208,14 @@ static void tell_failure(const struct vs_export *export, const struct output_fil
     if (export->error->text[0] != 0)
         fprintf(stderr, "vramscope: %s\n", export->error->text);
     else if (result == -ENODATA)
-        fprintf(stderr, "vramscope: %s: nothing failed for want of memory in it\n", export->path);
+        fprintf(
+            stderr,
+            "vramscope: %s: nothing failed for want of memory in it: --at peak, end or a time\n",
+            export->path);
+    else if (result == -ENOMEM)
+        fprintf(stderr, "vramscope: %s: %s\n", export->path, strerror(ENOMEM));
     else if (result != -EPIPE)
-        fprintf(stderr, "vramscope: %s: %s\n", output->to_stdout ? "stdout" : output->path,
-                strerror(-result));
+        output_complain(output->to_stdout ? "stdout" : output->path, -result);
 }
 
 static int export_trace(const struct vs_export_format *format, struct vs_export *export,

@@ -205,7 +205,7 @@ static int write_archive(const struct packing *packing)
     int error =
         zip_write(output.fd, packing->members + packing->first, packing->end - packing->first);
     if (error != 0)
-        fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
+        output_complain(packing->out, -error);
     bool kept = error == 0 && output_keep(&output);
     output_discard(&output);
     return kept ? CMD_DONE : CMD_FAILED;
@@ -358,6 +358,8 @@ static bool make_room(char **path, int *fd)
     return *fd >= 0;
 }
 
+static const char copy_name[] = "the copy in the folder that TMPDIR names";
+
 static int pack_trace(const char *trace, struct packing *packing,
                       const struct report_others *others)
 {
@@ -368,7 +370,7 @@ static int pack_trace(const char *trace, struct packing *packing,
     if (make_room(&cut_path, &packing->cut_fd) && unlink(cut_path) == 0 &&
         make_room(&path, &packing->trace_fd)) {
         packing->trace_path = path;
-        if (redact_trace(trace, packing->trace_fd, &redacted, &whole)) {
+        if (redact_trace(trace, copy_name, packing->trace_fd, &redacted, &whole)) {
             packing->trace_bytes = redacted.bytes;
             if (redacted.bytes > (uint64_t)packing->limit_bytes)
                 pack_cut_begin(&packing->cut, path);
@@ -435,18 +437,16 @@ int cmd_pack(int argc, char **argv)
     if (status >= 0)
         return status;
     if (strcmp(packing.out, "-") == 0) {
-        fputs("vramscope pack: -o needs the name of a file\n", stderr);
+        fputs("vramscope pack: -o needs the name of a file: an archive does not go to stdout\n",
+              stderr);
         return CMD_USAGE;
     }
     if (limit != NULL && !size_of_text(limit, &packing.limit_bytes)) {
         fprintf(stderr, "vramscope pack: --limit takes a size such as 25M, not '%s'\n", limit);
         return CMD_USAGE;
     }
-    if (!packing.force && lstat(packing.out, &found) == 0) {
-        fprintf(stderr, "vramscope: %s is there already: give another name, or --force\n",
-                packing.out);
+    if (!output_check(packing.out, packing.force))
         return CMD_FAILED;
-    }
     bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
     status = folder ? pack_folder(path, &packing) : pack_trace(path, &packing, NULL);
     return finish_output(status);

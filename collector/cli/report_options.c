@@ -67,14 +67,15 @@ static bool parse_time(const char *option, const char *text, bool *given, int64_
     return *given || wrong(option, "a time such as 12.5, 300ms or -2 (before the end)", text);
 }
 
-static bool parse_count(const char *option, const char *text, long least, long most, long *value)
+static bool parse_count(const char *option, const char *text, long least, long most,
+                        const char *takes, long *value)
 {
     char *end;
     errno = 0;
     *value = strtol(text, &end, 10);
     if (end != text && *end == 0 && errno == 0 && *value >= least && *value <= most)
         return true;
-    return wrong(option, "a number", text);
+    return wrong(option, takes, text);
 }
 
 struct texts {
@@ -87,8 +88,10 @@ static bool take(const struct texts *texts, struct report_options *options)
     long device = -1, top = 0;
     bool fine =
         (texts->min_bytes == NULL || parse_size(texts->min_bytes, &options->min_bytes)) &&
-        (texts->device == NULL || parse_count("--device", texts->device, 0, INT8_MAX, &device)) &&
-        (texts->top == NULL || parse_count("--top", texts->top, 1, INT_MAX, &top)) &&
+        (texts->device == NULL ||
+         parse_count("--device", texts->device, 0, INT8_MAX, "a number from 0 to 127", &device)) &&
+        (texts->top == NULL ||
+         parse_count("--top", texts->top, 1, INT_MAX, "a number from 1", &top)) &&
         (texts->from == NULL ||
          parse_time("--from", texts->from, &window->has_from, &window->from_ns)) &&
         (texts->to == NULL || parse_time("--to", texts->to, &window->has_to, &window->to_ns));

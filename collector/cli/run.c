@@ -203,7 +203,10 @@ static void look_for_dropped(void *context, pid_t pid)
 
 static int say_not_started(const char *command, int error)
 {
-    fprintf(stderr, "vramscope run: cannot run %s: %s\n", command, strerror(-error));
+    fprintf(stderr, "vramscope run: cannot run %s: %s%s\n", command, strerror(-error),
+            error == -ENOENT   ? ": check its name, and PATH"
+            : error == -EACCES ? ": is it a program, and executable?"
+                               : "");
     return error == -ENOENT ? RUN_NOT_FOUND : RUN_NOT_EXECUTABLE;
 }
 
@@ -226,7 +229,8 @@ static int run_command(char **command)
     pid_t pid;
     int error = run_traces_open(&traces);
     if (error < 0)
-        return fail("cannot make", traces.folder, error);
+        return fail("give a folder that can be written to with -o: cannot make", traces.folder,
+                    error);
     if (run_cannot_preload(command[0], why, sizeof why) && !wants_only_errors())
         fprintf(stderr, "vramscope: warning: it will not be traced: %s\n", why);
     error = run_child(command, &pid, look_for_dropped, &dropped);

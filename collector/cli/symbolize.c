@@ -104,8 +104,8 @@ static int check_folders(const struct symbolize *symbolize)
 {
     for (size_t i = 0; i < symbolize->folder_count; i++)
         if (access(symbolize->folders[i], R_OK | X_OK) != 0) {
-            fprintf(stderr, "vramscope: --debug-dir %s: %s\n", symbolize->folders[i],
-                    strerror(errno));
+            fprintf(stderr, "vramscope: --debug-dir %s: %s: give a folder with debug files\n",
+                    symbolize->folders[i], strerror(errno));
             return CMD_FAILED;
         }
     return CMD_DONE;
