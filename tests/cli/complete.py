@@ -57,6 +57,9 @@ def offered(program, *words):
 
 def check_command(program, command):
     text = ask(program, command, "--help").stdout
+    for line in text.splitlines():
+        if len(line) > 100:
+            complain(f"{command} --help: wider than 100 columns: {line}")
     told = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", re.sub(r"`[^`]*`", "", text))) | {"--help"}
     known = {word for word in offered(program, command, "--") if word != "--"}
     if told != known:

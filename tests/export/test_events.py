@@ -163,7 +163,7 @@ def test_nothing_is_left_of_a_failure(here):
     with open("/dev/full", "wb") as full:
         done = subprocess.run([here.program, "export", "-f", "csv", "-o", "-", trace],
                               stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
-    assert done.returncode == 1 and b"stdout: No space left" in done.stderr, done.stderr
+    assert done.returncode == 1 and b"stdout cannot be written: No space left" in done.stderr, done.stderr
 
 
 def test_what_can_be_read_of_a_damaged_trace(here):
