@@ -17,6 +17,20 @@ void vs_say(struct vs_error *error, const char *format, ...)
     va_end(arguments);
 }
 
+static const char *what_to_do(int why)
+{
+    switch (why) {
+    case -ENOENT:
+    case -ENOTDIR:
+        return ": check the name";
+    case -EACCES:
+    case -EPERM:
+        return ": try as its owner, or ask for the right to read it";
+    default:
+        return "";
+    }
+}
+
 void vs_say_why(struct vs_error *error, const char *path, const struct vs_source *source,
                 const struct vs_index *index, int why)
 {
@@ -37,5 +51,5 @@ void vs_say_why(struct vs_error *error, const char *path, const struct vs_source
                "%s holds chunks of type 0x%04x that must be understood: use a newer vramscope",
                path, index->unsupported_type);
     else
-        vs_say(error, "%s cannot be read: %s", path, strerror(-why));
+        vs_say(error, "%s cannot be read: %s%s", path, strerror(-why), what_to_do(why));
 }

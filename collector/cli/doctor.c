@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "commands.h"
 
 static const char usage[] =
-    "usage: vramscope doctor [--all] [--pid N | -- CMD …]\n"
-    "  alone     the installation, preloading, CUDA libraries, the kernel, "
-    "where traces go\n"
-    "  -- CMD    runs CMD traced; says which hooks took effect, how often, by "
-    "which way,\n"
-    "            and why a process was not traced\n"
-    "  --pid N   a running process: is the shim in it, and would tracing have "
-    "worked\n"
+    "usage: vramscope doctor [--all] [--pid N | -- COMMAND [ARGUMENT]…]\n"
+    "\n"
+    "Which hooks take effect here, and why not. Alone: the installation, preloading, CUDA\n"
+    "libraries, the kernel, where traces go. With a command: runs it traced, and says which hooks\n"
+    "took effect, how often, by which way, and why a process was not traced.\n"
+    "\n"
+    "  --pid N   a running process: is the shim in it, and would tracing have worked\n"
     "  --all     also the hooks that were not called\n"
-    "exit status: 0 nothing found, 1 something keeps memory events from being "
-    "recorded, 2 usage\n";
+    "\n"
+    "Exit status: 0 nothing found, 1 something keeps memory events from being recorded, 2 usage.\n";
 
 static void print_line(const char *mark, const char *format, va_list arguments)
 {
@@ -63,7 +63,7 @@ void doctor_fault(struct doctor *doctor, const char *format, ...)
 struct question {
     char **command; /* behind "--" */
     pid_t pid;
-    bool all, help;
+    bool all;
 };
 
 /* A positive number and nothing behind it, or 0. */
@@ -77,25 +77,23 @@ static pid_t parse_pid(const char *text)
                : 0;
 }
 
+/* -1, or the exit status. */
 static int parse(int argc, char **argv, struct question *question)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            question->help = true;
-        } else if (strcmp(argv[i], "--all") == 0) {
-            question->all = true;
-        } else if (strcmp(argv[i], "--pid") == 0 && i + 1 < argc) {
-            question->pid = parse_pid(argv[++i]);
-            if (question->pid == 0)
-                return -EINVAL;
-        } else if (strcmp(argv[i], "--") == 0 && i + 1 < argc) {
-            question->command = argv + i + 1;
-            return question->pid != 0 ? -EINVAL : 0;
-        } else {
-            return -EINVAL;
-        }
-    }
-    return 0;
+    const char *pid = NULL;
+    const struct option_rule rules[] = {{"--all", &question->all, NULL}, {"--pid N", NULL, &pid}};
+    const struct command_words known = {
+        .help = usage, .rules = rules, .rule_count = 2, .command = &question->command};
+    int status = parse_words(argc, argv, &known, NULL);
+    if (status >= 0)
+        return status;
+    if (pid != NULL && (question->pid = parse_pid(pid)) == 0)
+        fprintf(stderr, "vramscope doctor: --pid takes the number of a process, not '%s'\n", pid);
+    else if (pid != NULL && question->command != NULL)
+        fputs("vramscope doctor: --pid N or a command to run: one of them\n", stderr);
+    else
+        return -1;
+    return CMD_USAGE;
 }
 
 static int ask(struct doctor *doctor, const struct question *question)
@@ -110,14 +108,9 @@ static int ask(struct doctor *doctor, const struct question *question)
 int cmd_doctor(int argc, char **argv)
 {
     struct question question = {0};
-    if (parse(argc, argv, &question) != 0) {
-        fputs(usage, stderr);
-        return CMD_USAGE;
-    }
-    if (question.help) {
-        fputs(usage, stdout);
-        return CMD_DONE;
-    }
+    int status = parse(argc, argv, &question);
+    if (status >= 0)
+        return status;
     struct doctor doctor = {.all = question.all};
     int error = ask(&doctor, &question);
     if (error == -ESRCH)

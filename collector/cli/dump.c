@@ -225,7 +225,8 @@ static int print_segments(struct vs_reader *reader, const struct dump *dump, con
     long printed = dump_segments(reader, dump->segments_at, dump->json);
     if (printed != 0)
         return printed < 0 ? (int)printed : 0;
-    fprintf(stderr, "vramscope: %s: no moment \"%s\" in it\n", path, dump->segments_at);
+    fprintf(stderr, "vramscope: %s: no moment \"%s\" in it: give peak, end or the text of a mark\n",
+            path, dump->segments_at);
     *status = CMD_FAILED;
     return 0;
 }
@@ -236,7 +237,7 @@ int cmd_dump(int argc, char **argv)
     const char *path;
     const struct option_rule rules[] = {{"--json", &dump.json, NULL},
                                         {"--stacks", &dump.want_stacks, NULL},
-                                        {"--segments-at", NULL, &dump.segments_at}};
+                                        {"--segments-at peak|end|MARK", NULL, &dump.segments_at}};
     int status = parse_arguments(argc, argv, help, rules, 3, &path);
     if (status >= 0)
         return status;

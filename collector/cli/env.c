@@ -4,7 +4,6 @@
  * else: a job script, a container, a cluster. Each way of starting has one function here.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "commands.h"
 #include "env_text.h"
 #include "run_preload.h"
@@ -244,11 +244,10 @@ static void print_apptainer(const struct place *place)
 /* ---- the command ------------------------------------------------------------------------- */
 
 static const struct target targets[] = {
-    {"torchrun", print_torchrun}, {"slurm", print_slurm}, {"ray", print_ray},
-    {"docker", print_docker},     {"k8s", print_k8s},     {"apptainer", print_apptainer},
+    {"--torchrun", print_torchrun}, {"--slurm", print_slurm}, {"--ray", print_ray},
+    {"--docker", print_docker},     {"--k8s", print_k8s},     {"--apptainer", print_apptainer},
 };
-enum { TARGETS = sizeof targets / sizeof targets[0], LETTER_OUTPUT = 'o', LETTER_HELP = 'h' };
-enum { FIRST_TARGET = 256 };
+enum { TARGETS = sizeof targets / sizeof targets[0] };
 
 static int find_installation(struct place *place)
 {
@@ -304,31 +303,25 @@ static int bad_usage(const char *what, const char *which)
     return CMD_USAGE;
 }
 
-/* CMD_DONE with what to print; `help`: was asked for. */
-static int read_options(int argc, char **argv, const struct target **target, const char **output,
-                        bool *help)
+/* -1 with what to print, or the exit status. */
+static int read_options(int argc, char **argv, const struct target **target, const char **output)
 {
-    struct option known[TARGETS + 3];
-    for (int i = 0; i < TARGETS; i++)
-        known[i] = (struct option){targets[i].option, no_argument, NULL, FIRST_TARGET + i};
-    known[TARGETS] = (struct option){"output", required_argument, NULL, LETTER_OUTPUT};
-    known[TARGETS + 1] = (struct option){"help", no_argument, NULL, LETTER_HELP};
-    known[TARGETS + 2] = (struct option){NULL, 0, NULL, 0};
-    optind = 1;
-    opterr = 0;
-    for (int letter; (letter = getopt_long(argc, argv, "o:h", known, NULL)) != -1;) {
-        if (letter == LETTER_HELP)
-            *help = true;
-        else if (letter == LETTER_OUTPUT)
-            *output = optarg;
-        else if (letter < FIRST_TARGET)
-            return bad_usage("no such option, or its value is missing: ", argv[optind - 1]);
-        else if (*target)
-            return bad_usage("one way at a time, not also --", known[letter - FIRST_TARGET].name);
-        else
-            *target = &targets[letter - FIRST_TARGET];
+    bool asked[TARGETS] = {false};
+    struct option_rule rules[TARGETS + 2];
+    const struct command_words known = {
+        .help = usage_text, .rules = rules, .rule_count = TARGETS + 2};
+    for (size_t i = 0; i < TARGETS; i++)
+        rules[i] = (struct option_rule){targets[i].option, &asked[i], NULL};
+    rules[TARGETS] = (struct option_rule){"-o PATTERN", NULL, output};
+    rules[TARGETS + 1] = (struct option_rule){"--output PATTERN", NULL, output};
+    int status = parse_words(argc, argv, &known, NULL);
+    for (size_t i = 0; i < TARGETS && status < 0; i++) {
+        if (asked[i] && *target != NULL)
+            return bad_usage("one way at a time, not also ", targets[i].option);
+        if (asked[i])
+            *target = &targets[i];
     }
-    return optind < argc ? bad_usage("it takes no argument: ", argv[optind]) : CMD_DONE;
+    return status;
 }
 
 int cmd_env(int argc, char **argv)
@@ -336,16 +329,12 @@ int cmd_env(int argc, char **argv)
     const struct target *target = NULL;
     const char *output = getenv("VRAMSCOPE_OUTPUT");
     struct place place;
-    bool help = false;
     if (!output || !*output)
         output = DEFAULT_OUTPUT;
-    int status = read_options(argc, argv, &target, &output, &help);
-    if (status == CMD_DONE && help) {
-        fputs(usage_text, stdout);
-        return CMD_DONE;
-    }
-    if (status == CMD_DONE)
-        status = find_installation(&place);
+    int status = read_options(argc, argv, &target, &output);
+    if (status >= 0)
+        return status;
+    status = find_installation(&place);
     if (status == CMD_DONE)
         status = split_output(output, &place);
     if (status == CMD_DONE)

@@ -78,7 +78,11 @@ static int explain(const char *path, bool json, struct paste *paste, struct verd
     const char *name = path == NULL || strcmp(path, "-") == 0 ? "standard input" : path;
     int status = read_paste(path, paste);
     if (status < 0)
-        return fail(name, strerror(-status));
+        return fail(name,
+                    status == -EISDIR ? "is a folder: give a file with the message"
+                    : status == -ENOENT
+                        ? "no such file: check the name, or paste the message into standard input"
+                        : strerror(-status));
     if (!verdict_of(paste, verdict))
         return fail(name, paste->bytes == 0 ? "empty; paste an out-of-memory message"
                                             : "no out-of-memory message, memory summary or "
@@ -93,27 +97,16 @@ static int explain(const char *path, bool json, struct paste *paste, struct verd
 int cmd_explain(int argc, char **argv)
 {
     bool json = false;
-    const char *path = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            fputs(help, stdout);
-            return CMD_DONE;
-        }
-        if (strcmp(argv[i], "--json") == 0) {
-            json = true;
-        } else if ((argv[i][0] == '-' && argv[i][1] != 0) || path != NULL) {
-            fprintf(stderr,
-                    "vramscope explain: unexpected argument '%s'; `vramscope explain --help` "
-                    "lists what it takes\n",
-                    argv[i]);
-            return CMD_USAGE;
-        } else {
-            path = argv[i];
-        }
-    }
+    const char *path;
+    const struct option_rule rules[] = {{"--json", &json, NULL}};
+    const struct command_words known = {
+        .help = help, .rules = rules, .rule_count = 1, .argument = "file", .optional = true};
+    int status = parse_words(argc, argv, &known, &path);
+    if (status >= 0)
+        return status;
     struct paste *paste = malloc(sizeof(*paste));
     struct verdict *verdict = malloc(sizeof(*verdict));
-    int status = CMD_FAILED;
+    status = CMD_FAILED;
     if (paste != NULL && verdict != NULL)
         status = explain(path, json, paste, verdict);
     else

@@ -26,10 +26,10 @@ static const char help[] =
     "                     the stacks; folded: stacks for flame graphs; html: one page with the\n"
     "                     curves, live sets and segments, for any browser; perfetto: counters,\n"
     "                     slow calls, phases, failures and heap profiles for ui.perfetto.dev;\n"
-    "                     pprof: a profile for pprof, Pyroscope, Parca; pytorch: the snapshot that "
-    "memory_viz and\n"
-    "                     torch.cuda._memory_viz read; sqlite: tables event, stack, frame, site\n"
-    "                     and sample\n"
+    "                     pprof: a profile for pprof, Pyroscope, Parca; pytorch: the snapshot "
+    "that\n"
+    "                     memory_viz and torch.cuda._memory_viz read; sqlite: tables event,\n"
+    "                     stack, frame, site and sample\n"
     "  -o OUT             the file; - for stdout. A file that exists is kept\n"
     "  --force            replaces OUT if it exists\n"
     "  --from T, --to T   only what happened then. Seconds since the beginning, before the end\n"
@@ -62,21 +62,24 @@ static bool wrong(const char *option, const char *takes, const char *text)
     return false;
 }
 
-static const struct vs_export_format *find_format(const char *name)
+/* The forms of the options whose values are tables: "-f csv|folded|…". */
+struct forms {
+    char format[128], metric[128];
+};
+
+static void add_word(char *form, size_t room, const char *word, bool first)
 {
-    if (name == NULL) {
-        fputs("vramscope export: -f FORMAT is missing; `vramscope export --help` says how\n",
-              stderr);
-        return NULL;
-    }
-    const struct vs_export_format *format = vs_export_format(name);
-    if (format != NULL)
-        return format;
-    fprintf(stderr, "vramscope export: no format '%s'; there are", name);
-    for (format = vs_export_formats; format->name != NULL; format++)
-        fprintf(stderr, "%s %s", format == vs_export_formats ? "" : ",", format->name);
-    fputc('\n', stderr);
-    return NULL;
+    size_t at = strlen(form);
+    snprintf(form + at, room - at, "%s%s", first ? " " : "|", word);
+}
+
+static void make_forms(struct forms *forms)
+{
+    *forms = (struct forms){"-f", "--metric"};
+    for (const struct vs_export_format *format = vs_export_formats; format->name != NULL; format++)
+        add_word(forms->format, sizeof(forms->format), format->name, format == vs_export_formats);
+    for (enum vs_export_metric metric = 0; metric < VS_METRICS; metric++)
+        add_word(forms->metric, sizeof(forms->metric), vs_export_metric_name(metric), metric == 0);
 }
 
 static bool take_time(const char *option, const char *text, bool *given, int64_t *time_ns)
@@ -89,7 +92,7 @@ static bool take_time(const char *option, const char *text, bool *given, int64_t
 }
 
 static bool take_count(const char *option, const char *text, uint64_t least, uint64_t most,
-                       uint64_t *value)
+                       const char *takes, uint64_t *value)
 {
     if (text == NULL)
         return true;
@@ -98,7 +101,7 @@ static bool take_count(const char *option, const char *text, uint64_t least, uin
     *value = strtoull(text, &end, 10);
     return (text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0 && *value >= least &&
             *value <= most) ||
-           wrong(option, "a number", text);
+           wrong(option, takes, text);
 }
 
 static bool take_at(const char *text, struct vs_export *export)
@@ -117,16 +120,11 @@ static bool take_at(const char *text, struct vs_export *export)
            wrong("--at", "peak, end, oom or a time such as 12.5 or 300ms", text);
 }
 
-static bool take_metric(const char *text, struct vs_export *export)
+static void take_metric(const char *text, struct vs_export *export)
 {
-    if (text == NULL)
-        return true;
-    for (enum vs_export_metric metric = 0; metric < VS_METRICS; metric++)
-        if (strcmp(text, vs_export_metric_name(metric)) == 0) {
+    for (enum vs_export_metric metric = 0; text != NULL && metric < VS_METRICS; metric++)
+        if (strcmp(text, vs_export_metric_name(metric)) == 0)
             export->metric = metric;
-            return true;
-        }
-    return wrong("--metric", "inuse_space, inuse_objects, alloc_space or alloc_objects", text);
 }
 
 static bool take(const struct texts *texts, struct vs_export *export)
@@ -134,11 +132,13 @@ static bool take(const struct texts *texts, struct vs_export *export)
     struct vs_window *window = &export->window;
     int64_t least = 0;
     uint64_t device = 0;
-    bool fine = take_time("--from", texts->from, &window->has_from, &window->from_ns) &&
-                take_time("--to", texts->to, &window->has_to, &window->to_ns) &&
-                take_count("--device", texts->device, 0, INT8_MAX, &device) &&
-                take_count("--last", texts->last, 1, UINT64_MAX, &export->last) &&
-                take_at(texts->at, export) && take_metric(texts->metric, export);
+    bool fine =
+        take_time("--from", texts->from, &window->has_from, &window->from_ns) &&
+        take_time("--to", texts->to, &window->has_to, &window->to_ns) &&
+        take_count("--device", texts->device, 0, INT8_MAX, "a number from 0 to 127", &device) &&
+        take_count("--last", texts->last, 1, UINT64_MAX, "a number from 1", &export->last) &&
+        take_at(texts->at, export);
+    take_metric(texts->metric, export);
     if (fine && texts->min_bytes != NULL && !size_of_text(texts->min_bytes, &least))
         fine = wrong("--min-bytes", "a size such as 64K, 20M or 1.5G", texts->min_bytes);
     export->device = texts->device == NULL ? -1 : (int)device;
@@ -208,10 +208,14 @@ static void tell_failure(const struct vs_export *export, const struct output_fil
     if (export->error->text[0] != 0)
         fprintf(stderr, "vramscope: %s\n", export->error->text);
     else if (result == -ENODATA)
-        fprintf(stderr, "vramscope: %s: nothing failed for want of memory in it\n", export->path);
+        fprintf(
+            stderr,
+            "vramscope: %s: nothing failed for want of memory in it: --at peak, end or a time\n",
+            export->path);
+    else if (result == -ENOMEM)
+        fprintf(stderr, "vramscope: %s: %s\n", export->path, strerror(ENOMEM));
     else if (result != -EPIPE)
-        fprintf(stderr, "vramscope: %s: %s\n", output->to_stdout ? "stdout" : output->path,
-                strerror(-result));
+        output_complain(output->to_stdout ? "stdout" : output->path, -result);
 }
 
 static int export_trace(const struct vs_export_format *format, struct vs_export *export,
@@ -246,26 +250,32 @@ int cmd_export(int argc, char **argv)
     struct vs_export export = {0};
     struct output_file output;
     bool force = false;
+    struct forms forms;
+    make_forms(&forms);
     const struct option_rule rules[] = {
-        {"-f", NULL, &texts.format},   {"-o", NULL, &texts.out},
-        {"--force", &force, NULL},     {"--from", NULL, &texts.from},
-        {"--to", NULL, &texts.to},     {"--device", NULL, &texts.device},
-        {"--last", NULL, &texts.last}, {"--min-bytes", NULL, &texts.min_bytes},
-        {"--at", NULL, &texts.at},     {"--metric", NULL, &texts.metric},
+        {forms.format, NULL, &texts.format},
+        {"-o OUT", NULL, &texts.out},
+        {"--force", &force, NULL},
+        {"--from TIME", NULL, &texts.from},
+        {"--to TIME", NULL, &texts.to},
+        {"--device N", NULL, &texts.device},
+        {"--last N", NULL, &texts.last},
+        {"--min-bytes SIZE", NULL, &texts.min_bytes},
+        {"--at peak|end|oom|TIME", NULL, &texts.at},
+        {forms.metric, NULL, &texts.metric},
     };
     int status =
         parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), &export.path);
     if (status >= 0)
         return status;
-    const struct vs_export_format *format = find_format(texts.format);
-    if (format == NULL || !take(&texts, &export))
-        return CMD_USAGE;
-    if (texts.out == NULL) {
-        fputs("vramscope export: -o OUT is missing (- is stdout); `vramscope export --help` says "
-              "how\n",
-              stderr);
+    if (texts.format == NULL || texts.out == NULL) {
+        fprintf(stderr, "vramscope export: %s is missing; `vramscope export --help` says how\n",
+                texts.format == NULL ? "-f FORMAT" : "-o OUT (- is stdout)");
         return CMD_USAGE;
     }
+    const struct vs_export_format *format = vs_export_format(texts.format);
+    if (format == NULL || !take(&texts, &export))
+        return CMD_USAGE;
     if (!output_open(&output, texts.out, force, format->own_file))
         return CMD_FAILED;
     status = export_trace(format, &export, &output);

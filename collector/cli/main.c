@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vramscope: the command people type. The sub-commands are one table. */
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
+#include "complete.h"
 #include "trace_argument.h"
 
 struct command {
@@ -69,6 +71,48 @@ static int run(const struct command *command, int argc, char **argv)
     return command->run == cmd_run ? status : finish_output(status);
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int no_command(const char *name)
+{
+    fprintf(stderr, "vramscope: no command '%s'; `vramscope --help` lists them\n", name);
+    return CMD_USAGE;
+}
+
+/* `vramscope help COMMAND` is `vramscope COMMAND --help`. */
+static int help(const char *name)
+{
+    static char option[] = "--help";
+    const struct command *command = find_command(name);
+    if (command == NULL)
+        return no_command(name);
+    return run(command, 2, (char *[]){(char *)(uintptr_t)command->name, option, NULL});
+}
+
+/* `vramscope --complete WORD…`: argv[0] is the option. */
+static int complete(int argc, char **argv)
+{
+    const struct command *command = argc > 2 ? find_command(argv[1]) : NULL;
+    if (argc == 2 || (argc == 3 && strcmp(argv[1], "help") == 0)) {
+        for (size_t i = 0; i < COMMANDS; i++)
+            complete_offer(argv[argc - 1], commands[i].name, commands[i].summary);
+        if (argc == 2)
+            complete_offer(argv[1], "help", "what a command takes");
+    }
+    if (command == NULL)
+        return finish_output(CMD_DONE);
+    char *name = argv[1]; /* the command gets: its name, the option, its words */
+    argv[1] = argv[0];
+    argv[0] = name;
+    return finish_output(run(command, argc, argv));
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
@@ -76,6 +120,10 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return CMD_USAGE;
     }
+    if (strcmp(name, COMPLETE_OPTION) == 0)
+        return complete(argc - 1, argv + 1);
+    if (strcmp(name, "help") == 0 && argc > 2)
+        return help(argv[2]);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_usage(stdout);
         return finish_output(CMD_DONE);
@@ -84,9 +132,6 @@ int main(int argc, char **argv)
         puts("vramscope " VS_VERSION);
         return finish_output(CMD_DONE);
     }
-    for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return run(&commands[i], argc - 1, argv + 1);
-    fprintf(stderr, "vramscope: no command '%s'; `vramscope --help` lists them\n", name);
-    return CMD_USAGE;
+    const struct command *command = find_command(name);
+    return command == NULL ? no_command(name) : run(command, argc - 1, argv + 1);
 }

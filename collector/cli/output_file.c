@@ -38,12 +38,67 @@ static bool complain(const char *path, const char *what)
     return false;
 }
 
+/* The folder of a file, NULL without memory. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static bool has_folder(const char *path)
+{
+    char *folder = folder_of(path);
+    struct stat status;
+    bool is = folder == NULL || (stat(folder, &status) == 0 && S_ISDIR(status.st_mode));
+    free(folder);
+    return is;
+}
+
+static const char *what_to_do(const char *path, int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return has_folder(path) ? ": give a name elsewhere"
+                                : ": its folder is not there: make it, or give another name";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return ": its folder cannot be written to: give a name elsewhere";
+    case ENOSPC:
+    case EDQUOT:
+        return ": give a name on another disk, or make room";
+    case EFBIG:
+        return ": the limit on file sizes (ulimit -f) is too low for it";
+    case ENAMETOOLONG:
+        return ": give a shorter name";
+    case EEXIST:
+        return ": it came up meanwhile; --force replaces it";
+    default:
+        return "";
+    }
+}
+
+void output_complain(const char *path, int error)
+{
+    fprintf(stderr, "vramscope: %s cannot be written: %s%s\n", path, strerror(error),
+            what_to_do(path, error));
+}
+
+static bool fail(const char *path, int error)
+{
+    output_complain(path, error);
+    return false;
+}
+
 /* Whether the name may be taken. */
 static bool is_free(const struct output_file *output)
 {
     struct stat status;
     if (lstat(output->path, &status) != 0)
-        return errno == ENOENT || complain(output->path, strerror(errno));
+        return errno == ENOENT || fail(output->path, errno);
     if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
         return complain(output->path, "is not a file; `-o -` writes to stdout");
     if (!output->force)
@@ -69,7 +124,7 @@ static bool open_temporary(struct output_file *output)
         return complain(output->path, "not enough memory");
     output->fd = mkostemp(output->temporary, O_CLOEXEC);
     if (output->fd < 0) {
-        complain(output->path, strerror(errno));
+        fail(output->path, errno);
         free(output->temporary);
         output->temporary = NULL;
         return false;
@@ -80,9 +135,20 @@ static bool open_temporary(struct output_file *output)
     umask(mask);
     if (fchmod(output->fd, 0666 & ~mask) == 0)
         return true;
-    complain(output->path, strerror(errno));
+    fail(output->path, errno);
     output_discard(output);
     return false;
+}
+
+bool output_check(const char *path, bool force)
+{
+    const struct output_file output = {.path = path, .force = force};
+    if (!is_free(&output))
+        return false;
+    char *folder = folder_of(path);
+    int error = folder == NULL ? ENOMEM : access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+    free(folder);
+    return error == 0 || fail(path, error);
 }
 
 bool output_open(struct output_file *output, const char *path, bool force, bool own_file)
@@ -133,7 +199,7 @@ static bool close_whole(struct output_file *output, int result)
     if (result == 0 && !output->to_stdout)
         result = give_name(output);
     if (result != 0)
-        complain(output->path, strerror(-result));
+        fail(output->path, -result);
     if (result != 0 || output->to_stdout)
         unlink(output->temporary);
     unfinished = NULL;

@@ -21,8 +21,12 @@ struct output_file {
  * to stdout in the end. False with a line on stderr.
  */
 bool output_open(struct output_file *output, const char *path, bool force, bool own_file);
+/* Whether it can be opened, as far as can be told before. False with a line on stderr. */
+bool output_check(const char *path, bool force);
 /* Gives the file its name, or copies it to stdout. False with a line on stderr. */
 bool output_keep(struct output_file *output);
+/* The line on stderr about a file that could not be made: which, why (an errno), what to do. */
+void output_complain(const char *path, int error);
 /* Removes what was written; nothing after a finish. */
 void output_discard(struct output_file *output);
 

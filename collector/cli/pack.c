@@ -34,9 +34,9 @@ static const char help[] =
     "usage: vramscope pack [-o OUT.zip] [--yes] [--force] [--limit SIZE] TRACE|DIR\n"
     "\n"
     "Makes one .zip for an issue tracker: the redacted trace (see `vramscope redact`), and the\n"
-    "report of it as text, Markdown, JSON and an HTML page. Says what is inside, and asks before "
-    "it writes\n"
-    "where there is somebody to ask. Of a folder the trace that ended in a failure is taken,\n"
+    "report of it as text, Markdown, JSON and an HTML page. Says what is inside, and asks before\n"
+    "it writes where there is somebody to ask. Of a folder the trace that ended in a failure is "
+    "taken,\n"
     "else the one with the highest peak; the others are named in the report. Every command\n"
     "that reads a trace reads the .zip.\n"
     "\n"
@@ -205,7 +205,7 @@ static int write_archive(const struct packing *packing)
     int error =
         zip_write(output.fd, packing->members + packing->first, packing->end - packing->first);
     if (error != 0)
-        fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
+        output_complain(packing->out, -error);
     bool kept = error == 0 && output_keep(&output);
     output_discard(&output);
     return kept ? CMD_DONE : CMD_FAILED;
@@ -358,6 +358,8 @@ static bool make_room(char **path, int *fd)
     return *fd >= 0;
 }
 
+static const char copy_name[] = "the copy in the folder that TMPDIR names";
+
 static int pack_trace(const char *trace, struct packing *packing,
                       const struct report_others *others)
 {
@@ -368,7 +370,7 @@ static int pack_trace(const char *trace, struct packing *packing,
     if (make_room(&cut_path, &packing->cut_fd) && unlink(cut_path) == 0 &&
         make_room(&path, &packing->trace_fd)) {
         packing->trace_path = path;
-        if (redact_trace(trace, packing->trace_fd, &redacted, &whole)) {
+        if (redact_trace(trace, copy_name, packing->trace_fd, &redacted, &whole)) {
             packing->trace_bytes = redacted.bytes;
             if (redacted.bytes > (uint64_t)packing->limit_bytes)
                 pack_cut_begin(&packing->cut, path);
@@ -426,27 +428,25 @@ int cmd_pack(int argc, char **argv)
         .out = DEFAULT_OUT, .limit_bytes = LIMIT_BYTES, .trace_fd = -1, .cut_fd = -1};
     const char *path, *limit = NULL;
     struct stat found;
-    const struct option_rule options[] = {{"-o", NULL, &packing.out},
+    const struct option_rule options[] = {{"-o OUT", NULL, &packing.out},
                                           {"--yes", &packing.yes, NULL},
                                           {"--force", &packing.force, NULL},
-                                          {"--limit", NULL, &limit}};
+                                          {"--limit SIZE", NULL, &limit}};
     int status =
         parse_arguments(argc, argv, help, options, sizeof(options) / sizeof(options[0]), &path);
     if (status >= 0)
         return status;
     if (strcmp(packing.out, "-") == 0) {
-        fputs("vramscope pack: -o needs the name of a file\n", stderr);
+        fputs("vramscope pack: -o needs the name of a file: an archive does not go to stdout\n",
+              stderr);
         return CMD_USAGE;
     }
     if (limit != NULL && !size_of_text(limit, &packing.limit_bytes)) {
         fprintf(stderr, "vramscope pack: --limit takes a size such as 25M, not '%s'\n", limit);
         return CMD_USAGE;
     }
-    if (!packing.force && lstat(packing.out, &found) == 0) {
-        fprintf(stderr, "vramscope: %s is there already: give another name, or --force\n",
-                packing.out);
+    if (!output_check(packing.out, packing.force))
         return CMD_FAILED;
-    }
     bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
     status = folder ? pack_folder(path, &packing) : pack_trace(path, &packing, NULL);
     return finish_output(status);

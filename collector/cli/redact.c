@@ -2,6 +2,7 @@
 /* vramscope redact: a copy of a trace that can be shown to strangers. */
 #include "redact.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -36,14 +37,18 @@ static uint64_t events_beside(const char *path)
     return events;
 }
 
-bool redact_trace(const char *path, int fd, struct vs_redacted *redacted, bool *whole)
+bool redact_trace(const char *path, const char *to, int fd, struct vs_redacted *redacted,
+                  bool *whole)
 {
     struct vs_error error = {{0}};
     struct vs_trace_status status = {0};
-    if (vs_redact(path, fd, redacted, &status, &error) != 0) {
+    int result = vs_redact(path, fd, redacted, &status, &error);
+    if (result == -ENOSPC || result == -EDQUOT || result == -EFBIG)
+        output_complain(to, -result); /* no fault of the original */
+    else if (result != 0)
         fprintf(stderr, "vramscope: %s\n", error.text);
+    if (result != 0)
         return false;
-    }
     *whole = !tell_damage(path, &status, 0);
     uint64_t beside = status.closed || !*whole ? 0 : events_beside(path);
     if (beside != 0) {
@@ -69,19 +74,21 @@ int cmd_redact(int argc, char **argv)
 {
     const char *path, *out = NULL;
     bool force = false, whole = true;
-    const struct option_rule rules[] = {{"-o", NULL, &out}, {"--force", &force, NULL}};
+    const struct option_rule rules[] = {{"-o OUT", NULL, &out}, {"--force", &force, NULL}};
     int status = parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), &path);
     if (status >= 0)
         return status;
     if (out == NULL) {
-        fputs("vramscope redact: -o OUT is missing: where the copy goes\n", stderr);
+        fputs("vramscope redact: -o OUT is missing: where the copy goes; `vramscope redact --help` "
+              "says how\n",
+              stderr);
         return CMD_USAGE;
     }
     struct output_file output;
     struct vs_redacted redacted;
     if (!output_open(&output, out, force, true))
         return CMD_FAILED;
-    bool kept = redact_trace(path, output.fd, &redacted, &whole) && output_keep(&output);
+    bool kept = redact_trace(path, out, output.fd, &redacted, &whole) && output_keep(&output);
     output_discard(&output);
     if (!kept)
         return CMD_FAILED;

@@ -7,7 +7,9 @@
 
 #include "redact.h"
 
-/* False with a line on stderr. `*whole`: all of it was copied; a line on stderr when not. */
-bool redact_trace(const char *path, int fd, struct vs_redacted *redacted, bool *whole);
+/* Into `fd`, the file `to`. False with a line on stderr. `*whole`: all of it was copied; a line on
+ * stderr when not. */
+bool redact_trace(const char *path, const char *to, int fd, struct vs_redacted *redacted,
+                  bool *whole);
 
 #endif

@@ -117,7 +117,10 @@ bool report_open_folder(const char *path, struct report_folder *folder)
     if (result != 0)
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
     else if (folder->path_count == 0)
-        fprintf(stderr, "vramscope: %s: no " VS_TRACE_SUFFIX " file in this folder\n", path);
+        fprintf(stderr,
+                "vramscope: %s: no " VS_TRACE_SUFFIX
+                " file in this folder: give the one that traces were written to\n",
+                path);
     else
         return describe_all(folder);
     return false;

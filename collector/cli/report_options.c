@@ -46,16 +46,13 @@ static bool wrong(const char *option, const char *takes, const char *text)
     return false;
 }
 
-static bool parse_by(const char *text, struct report_options *options)
+/* One of the words of its rule. */
+static void parse_by(const char *text, struct report_options *options)
 {
-    for (enum vs_group_by by = VS_BY_LINE; by <= VS_BY_STACK; by++) {
-        if (strcmp(text, report_group_name(by)) != 0)
-            continue;
-        options->by = by;
-        options->by_given = true;
-        return true;
-    }
-    return wrong("--by", "line, function, module or stack", text);
+    for (enum vs_group_by by = VS_BY_LINE; text != NULL && by <= VS_BY_STACK; by++)
+        if (strcmp(text, report_group_name(by)) == 0)
+            options->by = by;
+    options->by_given = text != NULL;
 }
 
 static bool parse_size(const char *text, int64_t *bytes)
@@ -70,14 +67,15 @@ static bool parse_time(const char *option, const char *text, bool *given, int64_
     return *given || wrong(option, "a time such as 12.5, 300ms or -2 (before the end)", text);
 }
 
-static bool parse_count(const char *option, const char *text, long least, long most, long *value)
+static bool parse_count(const char *option, const char *text, long least, long most,
+                        const char *takes, long *value)
 {
     char *end;
     errno = 0;
     *value = strtol(text, &end, 10);
     if (end != text && *end == 0 && errno == 0 && *value >= least && *value <= most)
         return true;
-    return wrong(option, "a number", text);
+    return wrong(option, takes, text);
 }
 
 struct texts {
@@ -89,13 +87,15 @@ static bool take(const struct texts *texts, struct report_options *options)
     struct vs_window *window = &options->window;
     long device = -1, top = 0;
     bool fine =
-        (texts->by == NULL || parse_by(texts->by, options)) &&
         (texts->min_bytes == NULL || parse_size(texts->min_bytes, &options->min_bytes)) &&
-        (texts->device == NULL || parse_count("--device", texts->device, 0, INT8_MAX, &device)) &&
-        (texts->top == NULL || parse_count("--top", texts->top, 1, INT_MAX, &top)) &&
+        (texts->device == NULL ||
+         parse_count("--device", texts->device, 0, INT8_MAX, "a number from 0 to 127", &device)) &&
+        (texts->top == NULL ||
+         parse_count("--top", texts->top, 1, INT_MAX, "a number from 1", &top)) &&
         (texts->from == NULL ||
          parse_time("--from", texts->from, &window->has_from, &window->from_ns)) &&
         (texts->to == NULL || parse_time("--to", texts->to, &window->has_to, &window->to_ns));
+    parse_by(texts->by, options);
     options->device = (int)device;
     options->top = (size_t)top;
     return fine;
@@ -108,12 +108,12 @@ int report_parse(int argc, char **argv, struct report_options *options, const ch
         {"--json", &options->json, NULL},
         {"--alone", &options->alone, NULL},
         {"--full", &options->full, NULL},
-        {"--by", NULL, &texts.by},
-        {"--min-bytes", NULL, &texts.min_bytes},
-        {"--device", NULL, &texts.device},
-        {"--from", NULL, &texts.from},
-        {"--to", NULL, &texts.to},
-        {"--top", NULL, &texts.top},
+        {"--by line|function|module|stack", NULL, &texts.by},
+        {"--min-bytes SIZE", NULL, &texts.min_bytes},
+        {"--device N", NULL, &texts.device},
+        {"--from TIME", NULL, &texts.from},
+        {"--to TIME", NULL, &texts.to},
+        {"--top N", NULL, &texts.top},
         {"--markdown", &options->markdown, NULL},
         {"--what-is-inside", &options->what_is_inside, NULL},
     };

@@ -5,7 +5,6 @@
  * whole, says in one line what there is to look at, and ends as the command did.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "commands.h"
 #include "run_child.h"
 #include "run_preload.h"
@@ -43,34 +43,32 @@ static const char usage_text[] =
     "\n"
     "The exit status is the command's own; 127 when it is not found, 126 when it cannot be run.\n";
 
-enum value_kind { VALUE_TEXT, VALUE_COUNT, VALUE_SIZE, VALUE_WORD, VALUE_NONE };
+enum value_kind { VALUE_TEXT, VALUE_COUNT, VALUE_SIZE, VALUE_NONE };
 
 /* One option and the variable that carries it to the shim and the collector. */
 struct run_option {
-    const char *name;
+    const char *form; /* as in struct option_rule */
     const char *variable;
     enum value_kind kind;
-    const char *words; /* of VALUE_WORD, blank-separated */
 };
 
 static const struct run_option run_options[] = {
-    {"output", "VRAMSCOPE_OUTPUT", VALUE_TEXT, NULL},
-    {"stacks", "VRAMSCOPE_STACKS", VALUE_WORD, "native,python python,native native python none"},
-    {"depth", "VRAMSCOPE_DEPTH", VALUE_COUNT, NULL},
-    {"ring", "VRAMSCOPE_RING", VALUE_SIZE, NULL},
-    {"ring-at", "VRAMSCOPE_RING_AT", VALUE_WORD, "memory file"},
-    {"when-full", "VRAMSCOPE_WHEN_FULL", VALUE_WORD, "wait drop"},
-    {"flush-ms", "VRAMSCOPE_FLUSH_MS", VALUE_COUNT, NULL},
-    {"exit-wait-ms", "VRAMSCOPE_EXIT_WAIT_MS", VALUE_COUNT, NULL},
-    {"time-ns", "VRAMSCOPE_TIME_NS", VALUE_COUNT, NULL},
-    {"keep", "VRAMSCOPE_KEEP", VALUE_SIZE, NULL},
-    {"only", "VRAMSCOPE_ONLY", VALUE_TEXT, NULL},
-    {"private", "VRAMSCOPE_PRIVATE", VALUE_NONE, NULL},
-    {"log", "VRAMSCOPE_LOG", VALUE_WORD, "error warn info debug"},
+    {"-o PATTERN", "VRAMSCOPE_OUTPUT", VALUE_TEXT},
+    {"--output PATTERN", "VRAMSCOPE_OUTPUT", VALUE_TEXT},
+    {"--stacks native,python|python,native|native|python|none", "VRAMSCOPE_STACKS", VALUE_TEXT},
+    {"--depth N", "VRAMSCOPE_DEPTH", VALUE_COUNT},
+    {"--ring SIZE", "VRAMSCOPE_RING", VALUE_SIZE},
+    {"--ring-at memory|file", "VRAMSCOPE_RING_AT", VALUE_TEXT},
+    {"--when-full wait|drop", "VRAMSCOPE_WHEN_FULL", VALUE_TEXT},
+    {"--flush-ms N", "VRAMSCOPE_FLUSH_MS", VALUE_COUNT},
+    {"--exit-wait-ms N", "VRAMSCOPE_EXIT_WAIT_MS", VALUE_COUNT},
+    {"--time-ns N", "VRAMSCOPE_TIME_NS", VALUE_COUNT},
+    {"--keep SIZE", "VRAMSCOPE_KEEP", VALUE_SIZE},
+    {"--only GLOBS", "VRAMSCOPE_ONLY", VALUE_TEXT},
+    {"--private", "VRAMSCOPE_PRIVATE", VALUE_NONE},
+    {"--log error|warn|info|debug", "VRAMSCOPE_LOG", VALUE_TEXT},
 };
 #define OPTION_COUNT (sizeof run_options / sizeof run_options[0])
-
-enum { LETTER_OUTPUT = 'o', LETTER_HELP = 'h', FIRST_LONG = 256 };
 
 static int fail(const char *what, const char *which, int error)
 {
@@ -79,17 +77,6 @@ static int fail(const char *what, const char *which, int error)
 }
 
 /* ---- options ---------------------------------------------------------------------- */
-
-static bool is_word(const char *words, const char *value)
-{
-    size_t bytes = strlen(value);
-    for (const char *at = words; bytes && at; at = strchr(at, ' ')) {
-        at += *at == ' ';
-        if (strncmp(at, value, bytes) == 0 && (at[bytes] == 0 || at[bytes] == ' '))
-            return true;
-    }
-    return false;
-}
 
 static bool is_amount(const char *value, bool with_unit)
 {
@@ -102,77 +89,54 @@ static bool is_amount(const char *value, bool with_unit)
     return *unit == 0 || (with_unit && (strcmp(unit, "iB") == 0 || strcmp(unit, "B") == 0));
 }
 
-static bool value_fits(const struct run_option *option, const char *value)
+/* What an option takes; NULL when the value fits. */
+static const char *why_not(const struct run_option *option, const char *value)
 {
     switch (option->kind) {
     case VALUE_COUNT:
-        return is_amount(value, false);
+        return is_amount(value, false) ? NULL : "a number";
     case VALUE_SIZE:
-        return is_amount(value, true);
-    case VALUE_WORD:
-        return is_word(option->words, value);
+        return is_amount(value, true) ? NULL : "a size such as 64K, 20M or 1G";
     case VALUE_TEXT:
     case VALUE_NONE:
     default:
-        return *value != 0;
+        return *value != 0 ? NULL : "a text that is not empty";
     }
 }
 
 static int set_option(const struct run_option *option, const char *value)
 {
-    if (option->kind == VALUE_NONE)
-        value = "1";
-    if (!value_fits(option, value)) {
-        fprintf(stderr, "vramscope run: --%s does not take '%s'%s%s\n", option->name, value,
-                option->words ? ": give one of " : "", option->words ? option->words : "");
+    const char *takes = why_not(option, value);
+    if (takes != NULL) {
+        fprintf(stderr, "vramscope run: %.*s takes %s, not '%s'\n", (int)strcspn(option->form, " "),
+                option->form, takes, value);
         return CMD_USAGE;
     }
     return setenv(option->variable, value, 1) < 0 ? fail("cannot set", option->variable, -errno)
                                                   : CMD_DONE;
 }
 
-static void long_options(struct option out[OPTION_COUNT + 2])
+/* -1 with the command (NULL: none), or the status to end with. */
+static int read_options(int argc, char **argv, char ***command)
 {
-    for (size_t i = 0; i < OPTION_COUNT; i++)
-        out[i] =
-            (struct option){run_options[i].name,
-                            run_options[i].kind == VALUE_NONE ? no_argument : required_argument,
-                            NULL, FIRST_LONG + (int)i};
-    out[OPTION_COUNT] = (struct option){"help", no_argument, NULL, LETTER_HELP};
-    out[OPTION_COUNT + 1] = (struct option){NULL, 0, NULL, 0};
-}
-
-static int say_bad_option(char **argv)
-{
-    fprintf(stderr,
-            "vramscope run: %s: no such option, or its value is missing; "
-            "`vramscope run --help` lists them\n",
-            argv[optind - 1]);
-    return CMD_USAGE;
-}
-
-/* Returns CMD_DONE with optind at the command, or the status to end with. `help`: was asked for. */
-static int read_options(int argc, char **argv, bool *help)
-{
-    struct option known[OPTION_COUNT + 2];
-    int status = CMD_DONE;
-    long_options(known);
-    optind = 1;
-    opterr = 0;
-    for (int letter;
-         status == CMD_DONE && (letter = getopt_long(argc, argv, "+o:", known, NULL)) != -1;) {
-        if (letter == LETTER_HELP) {
-            *help = true;
-            return CMD_DONE;
-        }
-        if (letter == LETTER_OUTPUT)
-            status = set_option(&run_options[0], optarg);
-        else if (letter >= FIRST_LONG)
-            status = set_option(&run_options[letter - FIRST_LONG], optarg);
-        else
-            status = say_bad_option(argv);
+    const char *texts[OPTION_COUNT] = {NULL};
+    bool given[OPTION_COUNT] = {false};
+    struct option_rule rules[OPTION_COUNT];
+    const struct command_words known = {
+        .help = usage_text, .rules = rules, .rule_count = OPTION_COUNT, .command = command};
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        bool flag = run_options[i].kind == VALUE_NONE;
+        rules[i] = (struct option_rule){run_options[i].form, flag ? &given[i] : NULL,
+                                        flag ? NULL : &texts[i]};
     }
-    return status;
+    int status = parse_words(argc, argv, &known, NULL);
+    if (status >= 0)
+        return status;
+    status = CMD_DONE;
+    for (size_t i = 0; i < OPTION_COUNT && status == CMD_DONE; i++)
+        if (given[i] || texts[i] != NULL)
+            status = set_option(&run_options[i], given[i] ? "1" : texts[i]);
+    return status == CMD_DONE ? -1 : status;
 }
 
 /* ---- environment ------------------------------------------------------------------- */
@@ -239,7 +203,10 @@ static void look_for_dropped(void *context, pid_t pid)
 
 static int say_not_started(const char *command, int error)
 {
-    fprintf(stderr, "vramscope run: cannot run %s: %s\n", command, strerror(-error));
+    fprintf(stderr, "vramscope run: cannot run %s: %s%s\n", command, strerror(-error),
+            error == -ENOENT   ? ": check its name, and PATH"
+            : error == -EACCES ? ": is it a program, and executable?"
+                               : "");
     return error == -ENOENT ? RUN_NOT_FOUND : RUN_NOT_EXECUTABLE;
 }
 
@@ -262,7 +229,8 @@ static int run_command(char **command)
     pid_t pid;
     int error = run_traces_open(&traces);
     if (error < 0)
-        return fail("cannot make", traces.folder, error);
+        return fail("give a folder that can be written to with -o: cannot make", traces.folder,
+                    error);
     if (run_cannot_preload(command[0], why, sizeof why) && !wants_only_errors())
         fprintf(stderr, "vramscope: warning: it will not be traced: %s\n", why);
     error = run_child(command, &pid, look_for_dropped, &dropped);
@@ -279,21 +247,17 @@ static int run_command(char **command)
 
 int cmd_run(int argc, char **argv)
 {
-    bool help = false;
-    int status = read_options(argc, argv, &help);
-    if (help) {
-        fputs(usage_text, stdout);
-        return CMD_DONE;
-    }
-    if (status == CMD_DONE && optind >= argc) {
+    char **command = NULL;
+    int status = read_options(argc, argv, &command);
+    if (status >= 0)
+        return status;
+    if (command == NULL) {
         fputs("vramscope run: no command given: vramscope run -- COMMAND\n", stderr);
         return CMD_USAGE;
     }
-    if (status != CMD_DONE)
-        return status;
     int error = set_output();
     if (error < 0)
         return fail("cannot use", "VRAMSCOPE_OUTPUT", error);
     status = set_preload();
-    return status == CMD_DONE ? run_command(argv + optind) : status;
+    return status == CMD_DONE ? run_command(command) : status;
 }

@@ -13,6 +13,7 @@
 #include "../symbol_client.h"
 #include "../symbol_wanted.h"
 #include "commands.h"
+#include "complete.h"
 #include "page.h"
 #include "trace_append.h"
 #include "trace_argument.h"
@@ -71,22 +72,29 @@ struct symbolize {
 
 /* ---- arguments -------------------------------------------------------------------------- */
 
-/* Takes the folders out of argv, which parse_arguments does not know how to collect. The new argc,
- * or negative after a line about what is wrong. */
+/* Takes the folders out of argv, which may be many. The new argc, or negative after a line about
+ * what is wrong. */
 static int take_folders(struct symbolize *symbolize, int argc, char **argv)
 {
+    static const char name[] = "--debug-dir";
+    const size_t bytes = sizeof(name) - 1;
     int kept = 1;
+    if (complete_asked(argc, argv))
+        return argc;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--debug-dir") != 0) {
+        bool joined = strncmp(argv[i], name, bytes) == 0 && argv[i][bytes] == '=';
+        if (!joined && strcmp(argv[i], name) != 0) {
             argv[kept++] = argv[i];
             continue;
         }
-        if (++i == argc || symbolize->folder_count == FOLDERS_MAX) {
+        const char *folder = joined ? argv[i] + bytes + 1 : argv[++i];
+        if (folder == NULL || symbolize->folder_count == FOLDERS_MAX) {
             fprintf(stderr, "vramscope symbolize: %s; `vramscope symbolize --help` says how\n",
-                    i == argc ? "a value is missing after --debug-dir" : "too many --debug-dir");
+                    folder == NULL ? "a value is missing after --debug-dir"
+                                   : "too many --debug-dir");
             return -1;
         }
-        symbolize->folders[symbolize->folder_count++] = argv[i];
+        symbolize->folders[symbolize->folder_count++] = folder;
     }
     argv[kept] = NULL;
     return kept;
@@ -96,8 +104,8 @@ static int check_folders(const struct symbolize *symbolize)
 {
     for (size_t i = 0; i < symbolize->folder_count; i++)
         if (access(symbolize->folders[i], R_OK | X_OK) != 0) {
-            fprintf(stderr, "vramscope: --debug-dir %s: %s\n", symbolize->folders[i],
-                    strerror(errno));
+            fprintf(stderr, "vramscope: --debug-dir %s: %s: give a folder with debug files\n",
+                    symbolize->folders[i], strerror(errno));
             return CMD_FAILED;
         }
     return CMD_DONE;
@@ -430,12 +438,14 @@ static int run(struct symbolize *symbolize)
 int cmd_symbolize(int argc, char **argv)
 {
     static struct symbolize symbolize;
-    const struct option_rule rules[] = {{"--again", &symbolize.again, NULL},
+    const char *folder; /* taken before */
+    const struct option_rule rules[] = {{"--debug-dir DIR", NULL, &folder},
+                                        {"--again", &symbolize.again, NULL},
                                         {"--json", &symbolize.json, NULL}};
     int count = take_folders(&symbolize, argc, argv);
     if (count < 0)
         return CMD_USAGE;
-    int status = parse_arguments(count, argv, help, rules, 2, &symbolize.path);
+    int status = parse_arguments(count, argv, help, rules, 3, &symbolize.path);
     if (status >= 0)
         return status;
     status = check_folders(&symbolize);

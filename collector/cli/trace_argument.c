@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments and input of the commands that read a trace. */
+/* Input of the commands that read a trace. */
 #include "trace_argument.h"
 
 #include <errno.h>
@@ -9,56 +9,6 @@
 #include <string.h>
 
 #include "commands.h"
-
-static const struct option_rule *find_rule(const struct option_rule *rules, size_t count,
-                                           const char *argument)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(rules[i].name, argument) == 0)
-            return &rules[i];
-    return NULL;
-}
-
-static int usage(const char *command, const char *what, const char *argument)
-{
-    fprintf(stderr, "vramscope %s: %s%s; `vramscope %s --help` says how\n", command, what, argument,
-            command);
-    return CMD_USAGE;
-}
-
-int parse_arguments(int argc, char **argv, const char *help, const struct option_rule *rules,
-                    size_t rule_count, const char **trace)
-{
-    bool options_over = false;
-    *trace = NULL;
-    for (int i = 1; i < argc; i++) {
-        const char *argument = argv[i];
-        if (options_over || argument[0] != '-' || argument[1] == 0) {
-            if (*trace != NULL)
-                return usage(argv[0], "one trace at a time, not also ", argument);
-            *trace = argument;
-            continue;
-        }
-        if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
-            fputs(help, stdout);
-            return CMD_DONE;
-        }
-        if (strcmp(argument, "--") == 0) {
-            options_over = true;
-            continue;
-        }
-        const struct option_rule *rule = find_rule(rules, rule_count, argument);
-        if (rule == NULL)
-            return usage(argv[0], "unknown option ", argument);
-        if (rule->value != NULL)
-            *rule->value = true;
-        if (rule->text != NULL && ++i == argc)
-            return usage(argv[0], "a value is missing after ", argument);
-        if (rule->text != NULL)
-            *rule->text = argv[i];
-    }
-    return *trace == NULL ? usage(argv[0], "no trace given", "") : -1;
-}
 
 struct vs_summary *load_trace(const char *path, vs_timeline_row *row, void *row_self)
 {

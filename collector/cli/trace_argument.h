@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the commands that read one trace share: their arguments, opening it, and
- * the one line about what is wrong with it.
+ * What the commands that read one trace share: opening it, and the one line about
+ * what is wrong with it.
  */
 #ifndef VS_CLI_TRACE_ARGUMENT_H
 #define VS_CLI_TRACE_ARGUMENT_H
@@ -9,21 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "arguments.h"
 #include "replay/summary.h"
-
-/* A flag of a command: "--json" sets *value to true. With `text`, the next argument goes there. */
-struct option_rule {
-    const char *name;
-    bool *value;
-    const char **text;
-};
-
-/*
- * Takes the options out of argv and gives the one TRACE. --help prints `help`.
- * Returns -1 to go on, else the exit status.
- */
-int parse_arguments(int argc, char **argv, const char *help, const struct option_rule *rules,
-                    size_t rule_count, const char **trace);
 
 /* Reads a trace or prints one line and returns NULL. */
 struct vs_summary *load_trace(const char *path, vs_timeline_row *row, void *row_self);

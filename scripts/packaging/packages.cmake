@@ -5,6 +5,14 @@
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
         DESTINATION share/doc/vramscope)
 
+# Where the shells look for completions; zsh has a place of its own for Debian's packages.
+install(FILES "${PROJECT_SOURCE_DIR}/scripts/completion/vramscope.bash"
+        DESTINATION share/bash-completion/completions RENAME vramscope)
+install(FILES "${PROJECT_SOURCE_DIR}/scripts/completion/_vramscope" DESTINATION share/zsh/site-functions)
+install(FILES "${PROJECT_SOURCE_DIR}/scripts/completion/_vramscope" DESTINATION share/zsh/vendor-completions)
+install(FILES "${PROJECT_SOURCE_DIR}/scripts/completion/vramscope.fish"
+        DESTINATION share/fish/vendor_completions.d)
+
 # The licences of what is linked in, as the system that builds has them.
 if(VS_STATIC_LIBRARIES)
   set(linked libzstd-dev libxxhash-dev libjansson-dev)

@@ -6,6 +6,7 @@ usage: full.py --vramscope PATH --mktrace PATH
 """
 import argparse
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -57,6 +58,8 @@ def main():
                                   stderr=subprocess.PIPE, text=True, check=False)
             name = f"{' '.join(command)} with files of at most {LIMIT_BYTES} bytes"
             found.append(complaint(name, done))
+            if not re.search("OUT|stdout|TMPDIR", done.stderr):
+                found.append(f"{name}: does not say what could not be written: {done.stderr}")
             left = sorted(set(os.listdir(folder)) - set(before))
             if left:
                 found.append(f"{name}: left {left}")

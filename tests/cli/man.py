@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Every command has a manual page that names its options and no others, the
-variables are all in vramscope(1), the references lead somewhere, and the pages
-format without a complaint: man.py --vramscope PROGRAM."""
+variables are all in vramscope(1), vscope(5) has the types of chunks of docs/format.md, the
+references lead somewhere, and the pages format without a complaint of groff or mandoc:
+man.py --vramscope PROGRAM."""
 
 import argparse
 import glob
@@ -15,7 +16,9 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGES = os.path.join(ROOT, "docs", "man")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-zA-Z])(?![\w-])")
-FORMAT = ["groff", "-man", "-Tutf8", "-ww", "-z"]
+FORMATS = [["groff", "-t", "-man", "-Tutf8", "-ww", "-z"], ["mandoc", "-Tlint", "-W", "style"]]
+# Of the source, which is not wrapped as narrowly as what it becomes.
+ALLOWED = "STYLE: input text line longer than 80 bytes"
 
 faults = []
 
@@ -65,20 +68,40 @@ def check_variables():
         complain(f"vramscope(1): not there {sorted(read - written)}, too many {sorted(written - read)}")
 
 
-def check_references(name):
-    for other in re.findall(r"(vramscope[a-z-]*)\(1\)", page_text(name)):
-        if not os.path.exists(os.path.join(PAGES, other + ".1")):
-            complain(f"{name}(1) refers to {other}(1), which is not there")
+def check_references(path):
+    with open(path, encoding="utf-8") as file:
+        text = re.sub(r"\\f[BRI]", "", file.read()).replace("\\-", "-")
+    for other, section in re.findall(r"(v(?:ram)?scope[a-z-]*)\(([1-8])\)", text):
+        if not os.path.exists(os.path.join(PAGES, f"{other}.{section}")):
+            complain(f"{path} refers to {other}({section}), which is not there")
+
+
+def check_index(commands):
+    listed = re.findall(r"vramscope-([a-z]+)\(1\)", page_text("vramscope"))
+    for command in commands:
+        if listed.count(command) < 2:
+            complain(f"vramscope(1) lacks {command}, among the commands or in SEE ALSO")
+
+
+def check_chunks():
+    with open(os.path.join(ROOT, "docs", "format.md"), encoding="utf-8") as file:
+        there = dict(re.findall(r"^\| (0x[0-9A-F]{4}) \| ([A-Z]+) \|", file.read(), re.M))
+    with open(os.path.join(PAGES, "vscope.5"), encoding="utf-8") as file:
+        here = dict(re.findall(r"^(0x[0-9A-F]{4})\t([A-Z]+)\t", file.read(), re.M))
+    if len(there) < 10 or there != here:
+        complain(f"types of chunks: docs/format.md has {there}, vscope(5) {here}")
 
 
 def check_format(paths):
-    if shutil.which(FORMAT[0]) is None:
-        print("groff is not here: the pages' markup was not checked")
-        return
-    for path in paths:
-        done = subprocess.run([*FORMAT, path], capture_output=True, text=True, timeout=60)
-        if done.returncode != 0 or done.stdout or done.stderr:
-            complain(f"{path}: {done.stdout}{done.stderr}")
+    for command in FORMATS:
+        if shutil.which(command[0]) is None:
+            print(f"{command[0]} is not here: it did not check the pages' markup")
+            continue
+        for path in paths:
+            done = subprocess.run([*command, path], capture_output=True, text=True, timeout=60)
+            said = [line for line in (done.stdout + done.stderr).splitlines() if ALLOWED not in line]
+            if said or (done.returncode != 0 and command[0] != "mandoc"):
+                complain("\n".join([f"{path}: {command[0]} ended with {done.returncode}", *said]))
 
 
 def main():
@@ -91,12 +114,14 @@ def main():
     for command in commands:
         check_options(program, command)
     check_variables()
-    paths = sorted(glob.glob(os.path.join(PAGES, "*.1")))
-    names = [os.path.basename(path)[:-2] for path in paths]
+    check_index(commands)
+    check_chunks()
+    paths = sorted(glob.glob(os.path.join(PAGES, "*.[1-8]")))
+    names = [os.path.basename(path)[:-2] for path in paths if path.endswith(".1")]
     for name in sorted(set(names) - {f"vramscope-{command}" for command in commands} - {"vramscope"}):
         complain(f"{name}(1) is about a command that `vramscope --help` does not list")
-    for name in names:
-        check_references(name)
+    for path in paths:
+        check_references(path)
     check_format(paths)
     for fault in faults:
         print(fault)

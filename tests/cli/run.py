@@ -9,7 +9,7 @@ A case:
     ! vramscope: …                        its lines on stderr
     …                                     its lines on stdout, as they are
 
-run.py --vramscope PATH --mktrace PATH [--update] [NAME …]
+run.py --vramscope PATH --mktrace PATH [--cases FOLDER] [--update] [NAME …]
 """
 import argparse
 import json
@@ -108,6 +108,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--vramscope", required=True, type=pathlib.Path)
     parser.add_argument("--mktrace", required=True, type=pathlib.Path)
+    parser.add_argument("--cases", type=pathlib.Path, default=HERE / "cases")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
@@ -117,7 +118,7 @@ def main():
         folder = pathlib.Path(name)
         make_traces(arguments.mktrace.resolve(), folder)
         shutil.copytree(HERE / "pastes", folder / "pastes")
-        for case in sorted((HERE / "cases").glob("*.case")):
+        for case in sorted(arguments.cases.glob("*.case")):
             if arguments.names and case.stem not in arguments.names:
                 continue
             ran, wrong = run_case(case, arguments, folder)

@@ -104,7 +104,7 @@ def complaint(here, *words, status):
 def test_usage(here):
     trace = here.trace("small", SMALL)
     said = complaint(here, "-f", "xls", "-o", "-", trace, status=2)
-    assert "no format 'xls'" in said and "csv" in said and "pprof" in said
+    assert "not 'xls'" in said and "csv" in said and "pprof" in said
     for words in (("-o", "-", trace), ("-f", "csv", trace), ("-f", "csv", "-o", "-"),
                   ("-f", "csv", "-o", "-", "--from", "soon", trace),
                   ("-f", "csv", "-o", "-", "--last", "0", trace),
@@ -158,12 +158,12 @@ def test_nothing_is_left_of_a_failure(here):
     done = subprocess.run([here.program, "export", "-f", "csv", "-o", "out.csv", trace],
                           cwd=here.folder, capture_output=True, timeout=60, preexec_fn=no_room,
                           check=False)
-    assert done.returncode == 1 and b"out.csv: " in done.stderr, done.stderr
+    assert done.returncode == 1 and b"out.csv cannot be written: " in done.stderr, done.stderr
     assert names(here) == ["small.vscope"]
     with open("/dev/full", "wb") as full:
         done = subprocess.run([here.program, "export", "-f", "csv", "-o", "-", trace],
                               stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
-    assert done.returncode == 1 and b"stdout: No space left" in done.stderr, done.stderr
+    assert done.returncode == 1 and b"stdout cannot be written: No space left" in done.stderr, done.stderr
 
 
 def test_what_can_be_read_of_a_damaged_trace(here):
