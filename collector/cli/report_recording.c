@@ -10,7 +10,7 @@ static void print_host_cache(const struct page *page, const struct vs_state *sta
     fprintf(page->out, "  %s pinned by the framework's host cache, in use or kept",
             size_text(state->host_framework).text);
     if (state->host_rounding > 0)
-        fprintf(page->out, "; up to %s rounding to powers of two",
+        fprintf(page->out, ";\n    of it up to %s rounding to powers of two",
                 size_text(state->host_rounding).text);
     fputc('\n', page->out);
 }

@@ -282,6 +282,12 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
         vs_oom_decide(oom, VS_OOM_OUTSIDE,
                       "%s were held outside of the framework; %s were asked for and %s free",
                       size(outside).text, size(requested).text, size(free_bytes).text);
+    else if (oom->layer == VS_LAYER_FRAMEWORK && own + implicit + requested <= total &&
+             bands->cached > 0 && free_bytes + bands->cached >= requested)
+        vs_oom_decide(oom, VS_OOM_FRAGMENTED,
+                      "%s were asked for; %s free on the device and %s cached, which live blocks "
+                      "keep from being given back, would do together but lie apart",
+                      size(requested).text, size(free_bytes).text, size(bands->cached).text);
     else if (own + implicit + requested > total)
         vs_oom_decide(
             oom, VS_OOM_UNKNOWN,

@@ -28,21 +28,36 @@ int vs_peaks_start(struct vs_peaks *peaks, struct vs_state *state)
     return vs_state_subscribe(state, &subscriber);
 }
 
+/* What NVML said only after the peak about who was there before it is not the context's. What the
+   others did in between is not known, so the uncertainty stays. */
+static const struct vs_bands *settled(struct vs_bands *bands, const struct vs_device_state *device)
+{
+    int64_t taken = device->context_of_others - bands->context_of_others;
+    int64_t *context = &bands->implicit[VS_IMPLICIT_CONTEXT];
+    if (bands->device_known && taken > 0) {
+        taken = taken < *context ? taken : *context;
+        *context -= taken;
+        bands->other_process += taken;
+    }
+    bands->context_of_others = device->context_of_others;
+    return bands;
+}
+
 const struct vs_bands *vs_peaks_allocated(const struct vs_peaks *peaks,
                                           const struct vs_device_state *device)
 {
-    const struct vs_device_peaks *kept = peaks->devices[device->device + VS_DEVICE_OFFSET];
+    struct vs_device_peaks *kept = peaks->devices[device->device + VS_DEVICE_OFFSET];
     enum vs_layer top = vs_device_top_layer(device);
     if (kept == NULL || device->layers[top].peak_bytes == 0)
         return NULL;
-    return top == VS_LAYER_FRAMEWORK ? &kept->at_framework : &kept->at_driver;
+    return settled(top == VS_LAYER_FRAMEWORK ? &kept->at_framework : &kept->at_driver, device);
 }
 
 const struct vs_bands *vs_peaks_used(const struct vs_peaks *peaks,
                                      const struct vs_device_state *device)
 {
-    const struct vs_device_peaks *kept = peaks->devices[device->device + VS_DEVICE_OFFSET];
-    return kept == NULL || !device->measured ? NULL : &kept->at_used;
+    struct vs_device_peaks *kept = peaks->devices[device->device + VS_DEVICE_OFFSET];
+    return kept == NULL || !device->measured ? NULL : settled(&kept->at_used, device);
 }
 
 void vs_peaks_release(struct vs_peaks *peaks)

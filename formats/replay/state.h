@@ -166,8 +166,9 @@ struct vs_device_state {
     int64_t others_uncertainty; /* of it, because it was not known who else was there */
     struct vs_sizes others;     /* by process id */
     int64_t other_bytes;
-    uint64_t first_answers;   /* figures of NVML's first answer still to come */
-    uint64_t last_free_bytes; /* VS_FREE_UNKNOWN before the first measurement */
+    uint64_t first_answers;    /* figures of NVML's first answer still to come */
+    int64_t context_of_others; /* taken off the context by that answer */
+    uint64_t last_free_bytes;  /* VS_FREE_UNKNOWN before the first measurement */
     int64_t used_peak;
     uint64_t used_peak_ns;
 
@@ -198,6 +199,7 @@ struct vs_bands {
     bool device_known; /* device, implicit, other and unexplained are measured figures */
     int64_t device, other_process, unexplained;
     int64_t implicit[VS_IMPLICITS], implicit_uncertainty;
+    int64_t context_of_others; /* what NVML's first answer had taken off the context by then */
     int64_t reserved, backed, unbacked, allocated, cached;
     int64_t pending, private_pool; /* parts of cached, without a byte in common */
     bool pending_known, private_pool_known;

@@ -110,7 +110,9 @@ static void note_first_answer(struct vs_device_state *device, int64_t bytes)
     device->first_answers--;
     device->base_others += bytes;
     device->settled_others += bytes;
-    *context = *context > bytes ? *context - bytes : 0;
+    int64_t taken = *context > bytes ? bytes : *context;
+    *context -= taken;
+    device->context_of_others += taken;
     device->conclusion_count = 0;
 }
 
@@ -365,5 +367,6 @@ void vs_state_bands(const struct vs_state *state, const struct vs_device_state *
         implicit += device->implicit_bytes[i];
     }
     out->implicit_uncertainty = device->implicit_uncertainty;
+    out->context_of_others = device->context_of_others;
     out->unexplained = out->device - implicit - out->backed - out->direct - out->other_process;
 }

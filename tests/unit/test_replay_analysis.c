@@ -203,6 +203,8 @@ Test(ooms, classes_that_the_trace_shows)
         {"would fit if the cache were one", VS_KIND_FW_OOM, TORCH, 5 * GIB, GIB, 0,
          VS_OOM_FRAGMENTED},
         {"a library beside the cache", VS_KIND_ALLOC, NCCL, 3 * GIB, GIB, 0, VS_OOM_HELD_BY_CACHE},
+        {"would fit if the cache and the device's rest were one", VS_KIND_FW_OOM, TORCH, 10 * GIB,
+         6 * GIB, 0, VS_OOM_FRAGMENTED},
         {"in use", VS_KIND_FW_OOM, TORCH, 13 * GIB + 512 * MIB, 6 * GIB, 0, VS_OOM_FULL},
         {"somebody else", VS_KIND_FW_OOM, TORCH, 7 * GIB, 0, 8 * GIB, VS_OOM_OTHER_PROCESS},
         {"addresses only", VS_KIND_RESERVE, NCCL, 64 * GIB, 6 * GIB, 0, VS_OOM_ADDRESS_SPACE},

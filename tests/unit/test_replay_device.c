@@ -69,6 +69,35 @@ Test(device, the_first_answer_is_about_before)
     lab_close(&lab);
 }
 
+/* The peak may lie before the answer, which comes once a second: it is told with it all the same.
+ */
+Test(device, the_first_answer_is_about_earlier_peaks_too)
+{
+    struct lab lab = lab_open();
+    struct vs_peaks peaks = {{0}};
+    vs_peaks_start(&peaks, lab.state);
+    call(&lab, VS_KIND_CONTEXT_RETAIN, 16 * GIB - 500 * MIB);
+    lab_alloc(&lab, NCCL, 0x10000000, 8 * MIB);
+    lab_sample(&lab, 16 * GIB - 508 * MIB);
+    lab_free(&lab, 0x10000000);
+    lab_sample(&lab, 16 * GIB - 500 * MIB);
+    const struct vs_bands *used = vs_peaks_used(&peaks, lab_device(&lab));
+    cr_assert_eq(used->implicit[VS_IMPLICIT_CONTEXT], (int64_t)(500 * MIB));
+    other(&lab, 0, 2);
+    other(&lab, 9, 100 * MIB);
+    other(&lab, 10, 50 * MIB);
+    const struct vs_bands *allocated = vs_peaks_allocated(&peaks, lab_device(&lab));
+    for (int again = 0; again < 2; again++) {
+        used = vs_peaks_used(&peaks, lab_device(&lab));
+        cr_assert_eq(used->implicit[VS_IMPLICIT_CONTEXT], (int64_t)(350 * MIB));
+        cr_assert_eq(used->other_process, (int64_t)(150 * MIB));
+        cr_assert_eq(used->device, (int64_t)(508 * MIB));
+    }
+    cr_assert_eq(allocated->implicit[VS_IMPLICIT_CONTEXT], (int64_t)(350 * MIB));
+    vs_peaks_release(&peaks);
+    lab_close(&lab);
+}
+
 Test(device, nobody_else_is_an_answer)
 {
     struct lab lab = lab_open();
