@@ -2,50 +2,23 @@
 /* Hashing of names and paths, and texts of the system as JSON. */
 #include "privacy.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
-#include "../formats/python_path.h"
-
-static void hash_bytes(const char *text, size_t bytes, char *out, size_t out_bytes)
-{
-    snprintf(out, out_bytes, "h-%016" PRIx64, (uint64_t)XXH3_64bits(text, bytes));
-}
+#include "../formats/private_path.h"
 
 void privacy_hash(const char *text, char *out, size_t out_bytes)
 {
-    hash_bytes(text, strlen(text), out, out_bytes);
-}
-
-static bool is_system_path(const char *path)
-{
-    static const char *const roots[] = {"/usr/", "/lib/", "/lib64/", "/opt/"};
-    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
-        if (strncmp(path, roots[i], strlen(roots[i])) == 0)
-            return true;
-    return false;
+    char token[VS_PRIVATE_TOKEN_BYTES];
+    vs_private_token(text, strlen(text), token);
+    snprintf(out, out_bytes, "%s", token);
 }
 
 void privacy_path(const char *path, char *out, size_t out_bytes)
 {
-    char hash[PRIVACY_HASH_BYTES];
-    const char *packages = vs_python_library_part(path);
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    const char *kept = packages;
-    if (!kept && slash && is_system_path(path))
-        kept = slash;
-    if (kept) {
-        hash_bytes(path, (size_t)(kept - path), hash, sizeof hash);
-        snprintf(out, out_bytes, "%s%s", hash, kept);
-        return;
-    }
-    privacy_hash(path, hash, sizeof hash);
-    snprintf(out, out_bytes, "%s%s", hash, strstr(name, ".so") ? ".so" : "");
+    vs_private_path(path, out, out_bytes);
 }
 
 /* Length of the UTF-8 character at `text`, 0 when it is none (RFC 3629). */

@@ -16,12 +16,7 @@
 /* Writes "h-0123456789abcdef" for `text`; `out_bytes` ≥ PRIVACY_HASH_BYTES. */
 void privacy_hash(const char *text, char *out, size_t out_bytes);
 
-/*
- * A path fit to be shown: from "site-packages/", "dist-packages/" or Python's own
- * "lib/python3.11/" on it stays as it is; the folder before it is hashed. Of
- * other paths a library of the system (/usr, /lib, /opt) keeps its file name; of
- * everything else only the hash is left, and ".so" where the name has it.
- */
+/* A path fit to be shown: formats/private_path.h has the rule, which `vramscope redact` shares. */
 void privacy_path(const char *path, char *out, size_t out_bytes);
 
 /* JSON text of bytes that need not be UTF-8: what is not becomes '?'. New reference, or NULL. */

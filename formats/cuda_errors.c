@@ -257,6 +257,14 @@ static const struct result_name runtime_results[] = {
     {10000, "cudaErrorApiFailureBase"},
 };
 
+/* enum ncclResult_t (nccl.h), VS_NCCL_RESULTS added. */
+static const struct result_name nccl_results[] = {
+    {VS_NCCL_RESULTS + 1, "ncclUnhandledCudaError"}, {VS_NCCL_RESULTS + 2, "ncclSystemError"},
+    {VS_NCCL_RESULTS + 3, "ncclInternalError"},      {VS_NCCL_RESULTS + 4, "ncclInvalidArgument"},
+    {VS_NCCL_RESULTS + 5, "ncclInvalidUsage"},       {VS_NCCL_RESULTS + 6, "ncclRemoteError"},
+    {VS_NCCL_RESULTS + 7, "ncclInProgress"},
+};
+
 static int by_value(const void *key, const void *row)
 {
     int32_t value = *(const int32_t *)key, other = ((const struct result_name *)row)->value;
@@ -269,6 +277,10 @@ const char *vs_cuda_error_name(const char *call, int32_t result, char *buffer, s
     const struct result_name *rows = runtime ? runtime_results : driver_results;
     size_t count =
         runtime ? sizeof runtime_results / sizeof rows[0] : sizeof driver_results / sizeof rows[0];
+    if (result > VS_NCCL_RESULTS) {
+        rows = nccl_results;
+        count = sizeof nccl_results / sizeof rows[0];
+    }
     const struct result_name *row = bsearch(&result, rows, count, sizeof rows[0], by_value);
     if (row != NULL)
         return row->name;

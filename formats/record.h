@@ -88,8 +88,16 @@
     X(58, DEVICE_SET, "device_set", 'O', "device")                                                 \
     X(59, OTHER_CALL, "other_call", 'O', "a listed call whose failure matters but not its bytes")  \
     X(60, GRAPH_UPLOAD, "graph_upload", 'O', "handle = executable; stream")                        \
+    X(61, COMM_BEGIN, "comm_begin", 'O',                                                           \
+      "a communicator is about to be made: handle = its parent; size = ranks, 0 unknown; extra[0] " \
+      "= rank, ~0 unknown")                                                                        \
+    X(62, COMM_CREATE, "comm_create", 'O',                                                         \
+      "handle, 0 unknown; size = ranks, 0 unknown; extra[0] = sequence of its comm_begin; "        \
+      "extra[1] = rank, ~0 unknown; result 0 or NCCL's + 20000")                                   \
+    X(63, COMM_DESTROY, "comm_destroy", 'O', "handle; result as of comm_create")                   \
     X(80, FW_ALLOC, "fw_alloc", 'F',                                                               \
-      "address; size = block; stream; extra[0]/[1] = the framework's own allocated/reserved after") \
+      "address; size = block; stream if handle is 1; extra[0]/[1] = the framework's own "          \
+      "allocated/reserved after")                                                                  \
     X(81, FW_FREE, "fw_free", 'F',                                                                 \
       "address; size = block; extra[0]/[1] = the framework's own allocated/reserved after")        \
     X(82, FW_OOM, "fw_oom", 'F',                                                                   \
@@ -150,6 +158,9 @@ enum vs_event_flags {
     VS_EVENT_FREE_SAMPLED = 1U << 6,
     VS_EVENT_PINNED_PORTABLE = 1U << 7,
 };
+
+/* NCCL's results are its own numbers: kept apart from CUDA's by this offset. */
+#define VS_NCCL_RESULTS 20000
 
 #define VS_SAMPLED_WITHIN_NS 200000U /* a measurement that took longer is a SAMPLE of its own */
 #define VS_FREE_UNKNOWN UINT64_MAX   /* free_bytes not measured */

@@ -147,7 +147,7 @@ struct vs_trace_status {
     uint64_t sequence_gaps;  /* holes between good chunks: events that were there once */
     uint64_t missing_cells;  /* ring cells in those holes */
     uint64_t ring_events;    /* events taken from a left-over ring file beside the trace */
-    bool truncated;          /* the file ends inside a chunk */
+    bool truncated;          /* the file, or what it is packed in, ends before its end */
     bool closed;             /* an END chunk was found */
     uint64_t missing_events; /* events in the gaps: exact, counted by index */
     /* A circular file that lost its beginning starts with a key frame: the first
@@ -157,8 +157,8 @@ struct vs_trace_status {
 };
 
 /*
- * Opens and indexes a trace; everything readable is readable afterwards, and
- * what is not is counted in the status. Also takes PATH's left-over ring file.
+ * Opens and indexes a trace, one packed as packed.h says too; everything readable is readable
+ * afterwards, and what is not is counted in the status. Also takes PATH's left-over ring file.
  * Returns 0; -ENOENT, -EISDIR, -EACCES and the like from the system; -EINVAL
  * not a trace or empty; -ENOTSUP a version (or a critical chunk) this build
  * cannot read. `error` says which in one line.
@@ -171,6 +171,8 @@ void vs_reader_close(struct vs_reader *reader);
 
 const struct vs_trace_status *vs_reader_status(const struct vs_reader *reader);
 const char *vs_reader_path(const struct vs_reader *reader);
+/* What vs_reader_path says from now on. 0 or -ENOMEM: it says NULL then. */
+int vs_reader_call(struct vs_reader *reader, const char *name);
 
 /* Next event in sequence order: 1 and fills `out`, 0 at the end, negative on a read error. */
 int vs_reader_next(struct vs_reader *reader, struct vs_sequenced_event *out);

@@ -12,9 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "packed.h"
 #include "trace_chunk.h"
 #include "trace_recovery.h"
 #include "trace_source.h"
+#include "trace_space.h"
 #include "trace_table.h"
 
 #define TABLE_BYTES (1U << 20) /* buffered rows are written when they reach this */
@@ -96,6 +98,11 @@ static int look_at(struct vs_appender *appender, bool being_written, struct vs_e
     int result = vs_source_open(path, &source);
     if (result != 0)
         return say(error, path, result, strerror(-result));
+    if (vs_packing_of(&source) != VS_PACKING_NONE) {
+        vs_source_close(&source);
+        return say(error, path, -ENOTSUP,
+                   "is packed: unpack it, names are added to the trace itself");
+    }
     result = vs_index_build(&source, &index, &status);
     if (result != 0 || index.count == 0)
         result = say(error, path, result != 0 ? result : -EINVAL, "not a trace that can be read");
@@ -164,21 +171,6 @@ int vs_append_open(const char *path, struct vs_appender **out, struct vs_error *
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static int write_at(int fd, const uint8_t *data, size_t bytes, uint64_t offset)
-{
-    while (bytes > 0) {
-        ssize_t done = pwrite(fd, data, bytes, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? -errno : -EIO;
-        data += done;
-        bytes -= (size_t)done;
-        offset += (uint64_t)done;
-    }
-    return 0;
-}
-
 /* Payload first, header last: until then the chunk does not exist. */
 static int write_chunk(struct vs_appender *appender, struct vs_chunk_header *header,
                        const uint8_t *stored)
@@ -191,11 +183,11 @@ static int write_chunk(struct vs_appender *appender, struct vs_chunk_header *hea
     uint64_t body = appender->offset + VS_CHUNK_HEADER_BYTES;
     uint64_t body_end = body + header->stored_bytes;
     uint64_t next = appender->offset + vs_chunk_span(header);
-    int error = write_at(appender->fd, stored, header->stored_bytes, body);
+    int error = vs_space_write(appender->fd, stored, header->stored_bytes, body);
     if (error == 0)
-        error = write_at(appender->fd, zeros, (size_t)(next - body_end), body_end);
+        error = vs_space_write(appender->fd, zeros, (size_t)(next - body_end), body_end);
     if (error == 0)
-        error = write_at(appender->fd, encoded, sizeof encoded, appender->offset);
+        error = vs_space_write(appender->fd, encoded, sizeof encoded, appender->offset);
     if (error == 0) {
         appender->offset = next;
         appender->next_number++;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a trace: opens and indexes it (trace_recovery.c), loads definitions,
- * then hands out events chunk by chunk in order. Memory: the index, the
- * definitions, one unpacked chunk of events, and of the stacks an index and the
- * chunks asked for last.
+ * Reads a trace: opens and indexes it (trace_recovery.c), loads definitions, then hands out events
+ * chunk by chunk in order. Memory: the index, the definitions, one unpacked chunk of events, and of
+ * the stacks an index and the chunks asked for last.
  */
 #include "trace.h"
 
@@ -14,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "packed.h"
 #include "ring_file.h"
 #include "trace_chunk.h"
 #include "trace_definitions.h"
@@ -552,12 +552,14 @@ static int open_source(const char *path, struct vs_reader **out, struct vs_error
 {
     *out = NULL;
     struct vs_reader *reader = calloc(1, sizeof *reader);
-    int why = -ENOMEM;
+    int why = -ENOMEM, said = 0;
     if (reader != NULL)
         reader->source.fd = -1;
     if (reader != NULL && (reader->path = strdup(path)) != NULL) {
         why = data == NULL ? vs_source_open(path, &reader->source)
                            : vs_source_memory(data, bytes, &reader->source);
+        if (why == 0 && data == NULL)
+            why = said = vs_packed_open(&reader->source, path, error);
         if (why == 0)
             why = prepare_steadily(reader);
     }
@@ -565,10 +567,10 @@ static int open_source(const char *path, struct vs_reader **out, struct vs_error
         *out = reader;
         return 0;
     }
-    if (reader != NULL && reader->path != NULL)
+    if (said == 0 && reader != NULL && reader->path != NULL)
         vs_say_why(error, path, &reader->source, &reader->index, why);
-    else
-        vs_say(error, "%s cannot be read: %s", path, strerror(-why));
+    else if (said == 0)
+        vs_say(error, "%s cannot be read: no memory", path);
     vs_reader_close(reader);
     return why;
 }
@@ -604,6 +606,13 @@ const struct vs_trace_status *vs_reader_status(const struct vs_reader *reader)
 const char *vs_reader_path(const struct vs_reader *reader)
 {
     return reader->path;
+}
+
+int vs_reader_call(struct vs_reader *reader, const char *name)
+{
+    free(reader->path);
+    reader->path = strdup(name);
+    return reader->path == NULL ? -ENOMEM : 0;
 }
 
 /* ---- events ------------------------------------------------------------------------------ */

@@ -346,6 +346,7 @@ int vs_index_build(struct vs_source *source, struct vs_index *index, struct vs_t
     } else {
         error = walk_region(&walk, VS_FILE_HEADER_BYTES, source->bytes);
     }
+    status->truncated = status->truncated || source->cut;
     status->closed = index->has_end && !status->truncated;
     sort_by_number(index);
     return error == 0 && index->unsupported_type != 0 ? -ENOTSUP : error;

@@ -18,6 +18,7 @@ struct vs_source {
     size_t window_capacity, window_bytes;
     uint64_t window_offset;
     int64_t written_ns; /* when the file had last been written, as of the last refresh */
+    bool cut;           /* unpacked from a file that is cut off or damaged: more was in it */
     bool just_written;  /* so late before it that another write at once would not show */
 };
 

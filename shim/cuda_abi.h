@@ -148,6 +148,11 @@ struct c10_stream {
     int64_t id;
 };
 
+/* ncclUniqueId: by value, in memory */
+struct nccl_unique_id {
+    char internal[128];
+};
+
 static inline uint64_t cu_memory_location(const struct cu_memory_props *props)
 {
     return props != NULL ? (uint64_t)props->location.type : 0;

@@ -59,6 +59,7 @@ struct hook_asked {
 
 extern const struct hook_row hook_rows[HOOK_COUNT];
 extern const struct real_name real_names[REAL_COUNT];
+/* Those that programs look up: all but mangled names. */
 extern const uint16_t hook_rows_by_name[];
 extern const unsigned hook_rows_by_name_count;
 extern const struct hook_asked hook_asked[];
@@ -128,7 +129,7 @@ void hook_own_calls_end(void);
 /* The entry point of a hook that stands for the real function `found`, or `found` when none is
  * free. */
 void *hook_wrap(unsigned hook, void *found);
-/* Row of an exact driver or runtime name; HOOK_COUNT when it is not in the table. */
+/* Row of an exact name that programs look up; HOOK_COUNT when it is not in the table. */
 unsigned hook_find(const char *name);
 /* What (name, version, flags) asks the driver for: a row, HOOK_LEFT_ALONE, or HOOK_COUNT: not
  * listed. */

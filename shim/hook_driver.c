@@ -8,6 +8,7 @@
 
 #include "../formats/ring.h"
 #include "hook.h"
+#include "hook_framework.h"
 #include "lifecycle.h"
 #include "real_table.h"
 
@@ -25,6 +26,9 @@ static hook_entry *entry_of(unsigned hook, unsigned slot)
 
 void *hook_wrap(unsigned hook, void *found)
 {
+    if (hook_rows[hook].level == HOOK_LEVEL_FRAMEWORK) {
+        return nccl_wrap(hook, found);
+    }
     /* A pointer into this library is the preloaded symbol, or a wrapper already. */
     int slot = found == NULL || real_is_ours(found) ? -1 : real_slot_of(hook, found);
     if (slot < 0) {

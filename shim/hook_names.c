@@ -11,7 +11,7 @@ unsigned hook_find(const char *name)
     unsigned low = 0;
     unsigned high = hook_rows_by_name_count;
     /* Every name in the table begins so; the program looks up many that do not. */
-    if (name[0] != 'c' || name[1] != 'u') {
+    if ((name[0] != 'c' || name[1] != 'u') && (name[0] != 'n' || name[1] != 'c')) {
         return HOOK_COUNT;
     }
     while (low < high) {

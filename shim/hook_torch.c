@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "devices.h"
 #include "hook.h"
 #include "real_table.h"
+#include "torch_peak.h"
 
 enum { DEVICE_CPU = 0, DEVICE_CUDA = 1, DEVICE_HIP = 6 };
 
@@ -47,8 +49,9 @@ static void emit(unsigned hook, struct vs_event *event, struct c10_device device
     if (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_OOM) {
         hook_own_calls_begin();
         bool known = current_stream(device.index, &event->stream);
-        event->handle = event->kind == VS_KIND_FW_OOM && known;
+        event->handle = known;
         hook_own_calls_end();
+        devices_note_stream(event);
     }
     shim_emit(event);
     thread_leave(thread, &frame);
@@ -83,6 +86,9 @@ static void report_usage(unsigned hook, const void *caller, void *address, int64
                                  .address = HOOK_U64(address),
                                  .size = bytes >= 0 ? (uint64_t)bytes : 0 - (uint64_t)bytes,
                                  .extra = {allocated, reserved}};
+        if (on_device(device)) {
+            torch_peak_note(device.index, allocated, reserved);
+        }
         emit(hook, &event, device, caller);
     }
     void (*real)(void *, int64_t, uint64_t, uint64_t, struct c10_device);

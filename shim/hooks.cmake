@@ -26,8 +26,9 @@ add_custom_target(vs_hooks_generated DEPENDS ${VS_HOOK_GENERATED})
 set(VS_HOOK_SOURCES ${VS_HOOK_GENERATED})
 list(REMOVE_ITEM VS_HOOK_SOURCES "${VS_HOOK_INCLUDE}/hook_list.c"
      "${VS_HOOK_INCLUDE}/hook_names.txt")
-foreach(source IN ITEMS cuda_abi devices elf_object hook hook_dlsym hook_driver hook_names
-                        hook_runtime hook_torch real_table)
+foreach(source IN ITEMS cuda_abi devices elf_object hook hook_dlsym hook_driver hook_framework
+                        hook_names hook_nccl hook_oneflow hook_runtime hook_torch real_table
+                        torch_peak)
   list(APPEND VS_HOOK_SOURCES "${CMAKE_CURRENT_LIST_DIR}/${source}.c")
 endforeach()
 
@@ -37,6 +38,9 @@ target_link_libraries(vs_hook_list PRIVATE vs_warnings)
 add_dependencies(vs_hook_list vs_hooks_generated)
 
 # Every entry point of the CUDA headers at hand that allocates, frees or maps is in the table.
+if(NOT VS_CUDA_HEADERS)
+  return()
+endif()
 add_custom_command(
   OUTPUT "${CMAKE_BINARY_DIR}/generated/hooks-checked"
   COMMAND "${CMAKE_SOURCE_DIR}/scripts/check-hooks" "${VS_HOOK_TABLE}" --compiler

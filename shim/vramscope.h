@@ -23,6 +23,22 @@ void vramscope_begin(const char *name);
 /* The innermost phase of this thread ends. */
 void vramscope_end(void);
 
+/* By PyTorch's own count, in bytes; the first two since the start or the last reset. */
+struct vramscope_peak {
+    uint64_t allocated_bytes;
+    uint64_t reserved_bytes;
+    uint64_t now_bytes; /* allocated at this moment */
+};
+
+/*
+ * The most that PyTorch's allocator held on device `device` (its ordinal in this process).
+ * Returns 0; -ENODATA while PyTorch has reported nothing there (another framework, no
+ * recording); -EINVAL for a device beyond 63 or a null pointer.
+ */
+int vramscope_peak(int device, struct vramscope_peak *out);
+/* The peaks of that device start anew from what is held now. */
+void vramscope_reset_peak(int device);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,8 +15,12 @@ int cmd_report(int argc, char **argv);
 int cmd_timeline(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+int cmd_pack(int argc, char **argv);
+int cmd_redact(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_env(int argc, char **argv);
 
 #endif

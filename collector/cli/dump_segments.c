@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "replay/reader_facts.h"
 #include "replay/segments.h"
 
 enum { DEVICE_OFFSET = 128 };
@@ -27,7 +28,12 @@ static const char *const kinds[] = {[VS_SEGMENT_DIRECT] = "allocated",
 
 /* ---- blocks and the holes between them --------------------------------------------------- */
 
-typedef void take_part(void *self, uint64_t address, uint64_t bytes, bool live, uint32_t stack);
+enum part { PART_FREE, PART_ALLOCATED, PART_PENDING };
+static const char *const parts[] = {
+    [PART_FREE] = "free", [PART_ALLOCATED] = "allocated", [PART_PENDING] = "pending"};
+
+typedef void take_part(void *self, uint64_t address, uint64_t bytes, enum part part,
+                       uint32_t stack);
 
 static void each_part(const struct vs_state *state, const struct vs_layout *layout,
                       const struct vs_segment *segment, take_part *take, void *self)
@@ -39,22 +45,34 @@ static void each_part(const struct vs_state *state, const struct vs_layout *layo
         const struct vs_segment_block *block = &layout->blocks[segment->first_block + i];
         const struct vs_site *site = vs_state_site(state, block->site);
         if (block->address > from)
-            take(self, from, block->address - from, false, 0);
-        take(self, block->address, block->size, true, site == NULL ? 0 : site->stack);
+            take(self, from, block->address - from, PART_FREE, 0);
+        take(self, block->address, block->size, block->waits ? PART_PENDING : PART_ALLOCATED,
+             site == NULL ? 0 : site->stack);
         from = block->address + block->size;
     }
     if (end > from)
-        take(self, from, end - from, false, 0);
+        take(self, from, end - from, PART_FREE, 0);
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void print_part(void *self, uint64_t address, uint64_t bytes, bool live, uint32_t stack)
+static void print_part(void *self, uint64_t address, uint64_t bytes, enum part part, uint32_t stack)
 {
     (void)self;
-    printf("    0x%012" PRIx64 " %12" PRIu64 " %s", address, bytes, live ? "allocated" : "free");
+    printf("    0x%012" PRIx64 " %12" PRIu64 " %s", address, bytes, parts[part]);
     if (stack != 0)
         printf(" stack=%" PRIu32, stack);
+    putchar('\n');
+}
+
+static void print_use(const struct vs_segment *segment)
+{
+    if (segment->waiting_bytes != 0)
+        printf(", %" PRIu64 " pending", segment->waiting_bytes);
+    if (segment->stream_known && segment->stream != 0)
+        printf(", stream 0x%" PRIx64, segment->stream);
+    if (segment->pool >= VS_CACHE_POOL_PRIVATE)
+        printf(", pool of capture %" PRIu32, segment->pool - VS_CACHE_POOL_PRIVATE + 1);
     putchar('\n');
 }
 
@@ -68,9 +86,10 @@ static void print_layout(const struct moments *moments, const struct vs_layout *
            layout->known ? "" : " (uncertain: blocks and segments do not fit together)");
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
-        printf("  0x%012" PRIx64 " %12" PRIu64 " %s, %" PRIu64 " live, %" PRIu64 " free\n",
+        printf("  0x%012" PRIx64 " %12" PRIu64 " %s, %" PRIu64 " live, %" PRIu64 " free",
                segment->address, segment->size, kinds[segment->kind], segment->live_bytes,
                segment->free_bytes);
+        print_use(segment);
         each_part(moments->state, layout, segment, print_part, NULL);
     }
 }
@@ -82,15 +101,23 @@ static void set_bytes(json_t *object, const char *name, uint64_t bytes)
     json_object_set_new(object, name, json_integer((json_int_t)bytes));
 }
 
-static void add_part(void *self, uint64_t address, uint64_t bytes, bool live, uint32_t stack)
+static void add_part(void *self, uint64_t address, uint64_t bytes, enum part part, uint32_t stack)
 {
     json_t *object = json_object();
     set_bytes(object, "address", address);
     set_bytes(object, "bytes", bytes);
-    json_object_set_new(object, "state", json_string(live ? "allocated" : "free"));
+    json_object_set_new(object, "state", json_string(parts[part]));
     if (stack != 0)
         json_object_set_new(object, "stack", json_integer(stack));
     json_array_append_new(self, object);
+}
+
+/* 0 the default one; n: first used by the n-th capture. */
+static json_t *pool_json(uint32_t pool)
+{
+    if (pool == VS_CACHE_POOL_UNSEEN || pool == VS_CACHE_POOL_UNKNOWN)
+        return json_null();
+    return json_integer(pool == VS_CACHE_POOL_DEFAULT ? 0 : pool - VS_CACHE_POOL_PRIVATE + 1);
 }
 
 static json_t *segment_json(const struct vs_state *state, const struct vs_layout *layout,
@@ -100,14 +127,30 @@ static json_t *segment_json(const struct vs_state *state, const struct vs_layout
     set_bytes(object, "address", segment->address);
     set_bytes(object, "bytes", segment->size);
     json_object_set_new(object, "kind", json_string(kinds[segment->kind]));
+    json_object_set_new(object, "stream",
+                        segment->stream_known ? json_integer((json_int_t)segment->stream)
+                                              : json_null());
+    json_object_set_new(object, "pool", pool_json(segment->pool));
     set_bytes(object, "reserved_bytes", segment->reserved_bytes);
     set_bytes(object, "live_bytes", segment->live_bytes);
+    set_bytes(object, "pending_bytes", segment->waiting_bytes);
     set_bytes(object, "free_bytes", segment->free_bytes);
     set_bytes(object, "largest_free_block_bytes", segment->largest_free_bytes);
     set_bytes(object, "releasable_bytes", segment->releasable_bytes);
     each_part(state, layout, segment, add_part, blocks);
     json_object_set_new(object, "blocks", blocks);
     return object;
+}
+
+static void set_bands(json_t *object, const struct vs_state *state, int device)
+{
+    struct vs_bands bands;
+    vs_state_bands(state, vs_state_device(state, device), &bands);
+    json_object_set_new(object, "cached_bytes", json_integer(bands.cached));
+    json_object_set_new(object, "pending_bytes",
+                        bands.pending_known ? json_integer(bands.pending) : json_null());
+    json_object_set_new(object, "private_pool_bytes",
+                        bands.private_pool_known ? json_integer(bands.private_pool) : json_null());
 }
 
 static void print_json(const struct moments *moments, const struct vs_layout *layout,
@@ -118,6 +161,7 @@ static void print_json(const struct moments *moments, const struct vs_layout *la
     set_bytes(object, "sequence", moments->state->last_sequence);
     json_object_set_new(object, "device", json_integer(device));
     json_object_set_new(object, "known", json_boolean(layout->known));
+    set_bands(object, moments->state, device);
     for (size_t i = 0; i < layout->count; i++)
         json_array_append_new(segments, segment_json(moments->state, layout, &layout->segments[i]));
     json_object_set_new(object, "segments", segments);
@@ -178,21 +222,10 @@ static void on_peak(void *self, const struct vs_state *state, const struct vs_de
         moments->peaks[device->device + DEVICE_OFFSET] = state->last_sequence;
 }
 
-static const char *reader_string(const void *self, uint32_t id)
-{
-    return vs_reader_string(self, id);
-}
-
-static const char *reader_module_path(const void *self, uint32_t id)
-{
-    const struct vs_module_def *module = id == 0 ? NULL : vs_reader_module(self, id);
-    return module == NULL ? NULL : module->path;
-}
-
 /* Folds all events from the beginning; `find_peak`: only to learn where it is. */
 static int fold(struct moments *moments, bool find_peak)
 {
-    struct vs_names names = {moments->reader, reader_string, reader_module_path};
+    struct vs_names names = vs_reader_names(moments->reader);
     struct vs_subscriber watch = {.self = moments, .peak = on_peak};
     struct vs_sequenced_event event;
     int got = 0, result = vs_state_create(&names, &moments->state);

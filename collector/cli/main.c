@@ -17,9 +17,13 @@ static const struct command commands[] = {
     {"timeline", cmd_timeline, "the curves: CSV, JSON, or drawn in the terminal"},
     {"dump", cmd_dump, "the events, one a line"},
     {"verify", cmd_verify, "check a trace: integrity and invariants"},
+    {"export", cmd_export, "for other tools: flame graphs, tables, viewers"},
+    {"pack", cmd_pack, "one .zip for a bug report: redacted trace and reports"},
+    {"redact", cmd_redact, "a copy of a trace that can be shown to strangers"},
     {"symbolize", cmd_symbolize, "name the native code of a trace later, or elsewhere"},
     {"explain", cmd_explain, "what a pasted out-of-memory message means, without a trace"},
     {"doctor", cmd_doctor, "which hooks take effect here, and why not"},
+    {"env", cmd_env, "lines for a job script, a container or a cluster"},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

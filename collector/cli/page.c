@@ -55,12 +55,12 @@ void page_wrap(const struct page *page, int indent, const char *text)
 struct page_text page_bar(const struct page *page, int64_t part, int64_t whole)
 {
     struct page_text bar = {{0}};
-    if (whole <= 0 || part <= 0)
+    if (!page->rich || whole <= 0 || part <= 0)
         return bar;
     double share = (double)part / (double)whole;
     int columns = (int)((share > 1 ? 1 : share) * PAGE_BAR + 0.5);
-    const char *block = page->rich ? "█" : "#";
-    size_t bytes = strlen(block);
+    static const char block[] = "█";
+    size_t bytes = sizeof(block) - 1;
     for (int i = 0; i < columns; i++)
         memcpy(bar.text + (size_t)i * bytes, block, bytes + 1);
     return bar;

@@ -32,7 +32,7 @@ struct page_text {
 /* Prints `text` indented, broken between words so that no line is longer than the page. */
 void page_wrap(const struct page *page, int indent, const char *text);
 
-/* A bar of up to PAGE_BAR columns for part/whole: blocks on a terminal, # else. */
+/* A bar of up to PAGE_BAR columns for part/whole on a terminal; "" on a plain page. */
 struct page_text page_bar(const struct page *page, int64_t part, int64_t whole);
 /* 1234567 → "1,234,567". */
 struct page_text page_count(uint64_t number);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
+#include "report_inside.h"
 #include "trace_argument.h"
 
 static struct vs_summary *load(const char *path, const struct vs_window *window)
@@ -21,14 +22,17 @@ static struct vs_summary *load(const char *path, const struct vs_window *window)
     return NULL;
 }
 
-static int print(const struct report *report)
+static int print(const struct report *report, void *self)
 {
-    if (!report->options->json) {
+    (void)self;
+    if (!report->options->json && !report->options->markdown) {
         report_print(stdout, report);
         return finish_output(CMD_DONE);
     }
-    bool whole = report_write_json(stdout, report);
-    putchar('\n');
+    bool whole = report->options->json ? report_write_json(stdout, report)
+                                       : report_write_markdown(stdout, report);
+    if (report->options->json)
+        putchar('\n');
     if (!whole)
         fprintf(stderr, "vramscope: %s: %s\n", vs_reader_path(report->summary->reader),
                 strerror(ENOMEM));
@@ -40,13 +44,13 @@ static long frames_of(void *self, uint32_t stack, const struct vs_frame **out)
     return vs_frames_of(self, stack, out);
 }
 
-/* Finds out which sites are one place and what grows, and prints. */
-static int show_summary(const char *path, struct vs_summary *summary,
-                        const struct report_options *options, const struct report_others *others)
+int report_make(const char *path, struct vs_summary *summary, const struct report_options *options,
+                const struct report_others *others, report_use *use, void *self)
 {
     struct vs_frames *frames = NULL;
     struct vs_places places = {0};
     struct vs_grown_list grown = {0};
+    struct vs_categories categories = {0};
     int status = CMD_FAILED;
     int result = vs_frames_new(summary->reader, &frames);
     struct vs_stack_source source = {frames, frames_of};
@@ -55,9 +59,17 @@ static int show_summary(const char *path, struct vs_summary *summary,
     if (result == 0)
         result = vs_growth_find(&summary->growth, &places, &grown);
     if (result == 0)
-        status = print(&(struct report){summary, &places, options, others, &grown});
+        result = vs_categories_find(&places, &summary->lives, &categories);
+    if (result == 0) {
+        vs_phases_find_step(&summary->phases, summary->state, &places);
+        result = summary->phases.error;
+    }
+    if (result == 0)
+        status =
+            use(&(struct report){summary, &places, options, others, &grown, &categories}, self);
     else
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
+    vs_categories_release(&categories);
     vs_grown_release(&grown);
     vs_places_release(&places);
     vs_frames_free(frames);
@@ -70,7 +82,7 @@ static int show(const char *path, const struct report_options *options,
     struct vs_summary *summary = load(path, &options->window);
     if (summary == NULL)
         return CMD_FAILED;
-    int status = show_summary(path, summary, options, others);
+    int status = report_make(path, summary, options, others, print, NULL);
     if (tell_damage(path, &summary->status, summary->read_error))
         status = CMD_FAILED;
     vs_summary_free(summary);
@@ -99,6 +111,9 @@ int cmd_report(int argc, char **argv)
     if (status >= 0)
         return status;
     struct stat found;
+    if (options.what_is_inside)
+        return report_print_inside(stdout, path, path, options.full) ? finish_output(CMD_DONE)
+                                                                     : CMD_FAILED;
     if (stat(path, &found) == 0 && S_ISDIR(found.st_mode))
         return show_folder(path, &options);
     return show(path, &options, NULL);

@@ -5,12 +5,15 @@
 
 #include <stdio.h>
 
+#include "replay/categories.h"
 #include "replay/growth.h"
 #include "replay/places.h"
 #include "replay/summary.h"
 
 struct report_options {
     bool json;
+    bool markdown;
+    bool what_is_inside;
     bool full;     /* every frame, no folding */
     bool by_given; /* JSON: add the groups */
     enum vs_group_by by;
@@ -40,11 +43,23 @@ struct report {
     const struct report_options *options;
     const struct report_others *others; /* may be NULL */
     const struct vs_grown_list *grown;
+    const struct vs_categories *categories;
 };
+
+/*
+ * report.c: finds out which sites of a summary are one place and what grows, and
+ * hands it all to `use`, whose exit status it returns.
+ */
+typedef int report_use(const struct report *report, void *self);
+int report_make(const char *path, struct vs_summary *summary, const struct report_options *options,
+                const struct report_others *others, report_use *use, void *self);
 
 void report_print(FILE *out, const struct report *report);
 /* False without memory; the text is incomplete then. The fields are "vramscope-report/1". */
 bool report_write_json(FILE *out, const struct report *report);
+
+/* report_markdown.c: short, for an issue tracker. False without memory. */
+bool report_write_markdown(FILE *out, const struct report *report);
 
 /* report_options.c: returns -1 to go on, else the exit status. `*path`: the trace or folder. */
 int report_parse(int argc, char **argv, struct report_options *options, const char **path);

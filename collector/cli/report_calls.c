@@ -2,7 +2,7 @@
 /* Calls that failed, objects that cost memory without a size, and time in calls. */
 #include "report_page.h"
 
-enum { TOP_FAILURES = 8, TOP_CALLS = 5 };
+enum { TOP_FAILURES = 8, TOP_CALLS = 5, LEAST_CALL_SHARE = 200 /* of the run's time */ };
 
 void report_print_failures(const struct page *page, const struct report *report)
 {
@@ -51,13 +51,15 @@ void report_print_calls(const struct page *page, const struct report *report)
 {
     const struct vs_summary *summary = report->summary;
     const struct vs_slow_calls *calls = &summary->slow_calls;
-    if (calls->count == 0)
-        return;
-    report_heading(page, "Time in memory calls");
-    for (size_t i = 0; i < calls->count && i < TOP_CALLS; i++)
+    uint64_t least_ns = summary->duration_ns / LEAST_CALL_SHARE;
+    for (size_t i = 0; i < calls->count && i < TOP_CALLS && calls->items[i].total_ns > least_ns;
+         i++) {
+        if (i == 0)
+            report_heading(page, "Time in memory calls");
         fprintf(page->out, "  %-28s %10s call%-1s  %10s in all  %10s at most\n",
                 vs_state_string(summary->state, calls->items[i].call),
                 page_count(calls->items[i].count).text, plural(calls->items[i].count),
                 vs_format_time(calls->items[i].total_ns).text,
                 vs_format_time(calls->items[i].max_ns).text);
+    }
 }

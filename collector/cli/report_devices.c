@@ -2,6 +2,7 @@
 /* Each device: its peak, its end, and whose the memory was at the peak. */
 #include <stdlib.h>
 
+#include "report_fragmentation.h"
 #include "report_page.h"
 
 static void print_peak(const struct page *page, const struct vs_summary *summary,
@@ -17,7 +18,7 @@ static void print_peak(const struct page *page, const struct vs_summary *summary
     if (device->framework_seen)
         fprintf(page->out, "; %s reserved", size_text(device->reserved_peak).text);
     if (device->measured)
-        fprintf(page->out, "; %s of the device used%s", size_text(device->used_peak).text,
+        fprintf(page->out, "; %s in use%s", size_text(device->used_peak).text,
                 device->used_peak_is_measured ? "" : " (estimate)");
     fputc('\n', page->out);
     fprintf(page->out, "  %-6s %s", last_moment(summary), size_text(top->live_bytes).text);
@@ -25,7 +26,7 @@ static void print_peak(const struct page *page, const struct vs_summary *summary
     if (device->framework_seen)
         fprintf(page->out, "; %s reserved", size_text(vs_device_reserved(device)).text);
     if (device->measured)
-        fprintf(page->out, "; %s of the device used", size_text(device->used_bytes).text);
+        fprintf(page->out, "; %s in use", size_text(device->used_bytes).text);
     fputc('\n', page->out);
 }
 
@@ -33,9 +34,10 @@ static void print_band(const struct page *page, const char *name, int64_t bytes,
 {
     if (bytes <= 0)
         return; /* print_shortfalls has what is below zero */
-    fprintf(page->out, "    %-44s %10s  %5.1f %%  %s\n", name, size_text(bytes).text,
-            whole > 0 ? 100.0 * (double)bytes / (double)whole : 0.0,
-            page_bar(page, bytes, whole).text);
+    struct page_text bar = page_bar(page, bytes, whole);
+    fprintf(page->out, "    %-44s %10s  %5.1f %%%s%s\n", name, size_text(bytes).text,
+            whole > 0 ? 100.0 * (double)bytes / (double)whole : 0.0, bar.text[0] != 0 ? "  " : "",
+            bar.text);
 }
 
 static int by_owner_bytes(const void *a, const void *b)
@@ -59,7 +61,7 @@ static void print_owners(const struct page *page, const struct vs_summary *summa
     for (size_t i = 0; i < bands->owners; i++) {
         char name[96];
         snprintf(name, sizeof(name), "%s%s", bands->reserved == 0 ? "" : "outside of it: ",
-                 vs_state_owner_name(summary->state, sorted[i].owner));
+                 report_owner_title(summary, sorted[i].owner));
         print_band(page, name, sorted[i].bytes, whole);
     }
     print_band(page, "others", bands->more_owners, whole);
@@ -120,9 +122,10 @@ static void print_bands(const struct page *page, const struct vs_summary *summar
                 size_text(bands->managed).text);
 }
 
-static void print_device(const struct page *page, const struct vs_summary *summary,
+static void print_device(const struct page *page, const struct report *report,
                          const struct vs_device_state *device)
 {
+    const struct vs_summary *summary = report->summary;
     const struct vs_device_def *known = vs_summary_device_def(summary, device->device);
     fprintf(page->out, "\n%sGPU %d%s", page_bold(page), device->device, page_plain(page));
     if (known != NULL && known->name[0] != 0)
@@ -131,12 +134,14 @@ static void print_device(const struct page *page, const struct vs_summary *summa
         fprintf(page->out, ", %s", size_text((int64_t)device->total_bytes).text);
     fputc('\n', page->out);
     print_peak(page, summary, device);
+    report_print_cache(page, summary, device);
     uint64_t mismatches = report_mismatches(summary, device);
     if (mismatches != 0)
         fprintf(page->out, "  %s%s event%s at which %s's own totals and ours differ%s\n",
                 page_alarm(page), page_count(mismatches).text, plural(mismatches),
                 report_framework_name(summary, device), page_plain(page));
     print_bands(page, summary, device);
+    report_print_categories(page, report, device);
 }
 
 void report_print_devices(const struct page *page, const struct report *report)
@@ -147,7 +152,7 @@ void report_print_devices(const struct page *page, const struct report *report)
         if (!is_device_used(state->devices[i]) ||
             report_hides_device(report, state->devices[i]->device))
             continue;
-        print_device(page, report->summary, state->devices[i]);
+        print_device(page, report, state->devices[i]);
         any = true;
     }
     if (!any)

@@ -33,8 +33,15 @@ static int by_name(const void *a, const void *b)
 
 static bool is_trace_name(const char *name)
 {
-    size_t length = strlen(name), suffix = strlen(VS_TRACE_SUFFIX);
-    return length > suffix && strcmp(name + length - suffix, VS_TRACE_SUFFIX) == 0;
+    static const char *const suffixes[] = {VS_TRACE_SUFFIX, VS_TRACE_SUFFIX ".gz",
+                                           VS_TRACE_SUFFIX ".zst"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        size_t suffix = strlen(suffixes[i]);
+        if (length > suffix && strcmp(name + length - suffix, suffixes[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 static int list_traces(const char *path, struct report_folder *folder)

@@ -35,6 +35,48 @@ static void print_sites(const struct page *page, const struct report *report,
     }
 }
 
+/* ---- the cache when most was reserved ------------------------------------------------------ */
+
+/* A cache that keeps less than this part of what it reserved, or less than this, is at work. */
+enum { CACHE_SHOWN_FROM_PART = 4 };
+#define CACHE_SHOWN_FROM_BYTES (64ULL << 20)
+
+static uint64_t free_in_private_pools(const struct vs_fragmentation *then)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < then->part_count; i++)
+        if (then->parts[i].pool >= VS_CACHE_POOL_PRIVATE)
+            bytes += then->parts[i].free_bytes;
+    return bytes;
+}
+
+void report_print_cache(const struct page *page, const struct vs_summary *summary,
+                        const struct vs_device_state *device)
+{
+    const struct vs_fragmentation *then =
+        vs_fragmentation_at_peak(&summary->fragmentations, device);
+    if (then == NULL)
+        return;
+    uint64_t unused = then->free_bytes + then->waiting_bytes;
+    if (unused < CACHE_SHOWN_FROM_BYTES ||
+        unused < (uint64_t)device->reserved_peak / CACHE_SHOWN_FROM_PART)
+        return;
+    uint64_t private_bytes = free_in_private_pools(then);
+    fprintf(page->out, "  cache  at most reserved: %s free in segments, largest %s, %s releasable",
+            size_text((int64_t)then->free_bytes).text,
+            size_text((int64_t)then->largest_free_bytes).text,
+            size_text((int64_t)then->releasable_bytes).text);
+    if (private_bytes != 0)
+        fprintf(page->out, ";\n         %s of it in graphs' pools",
+                size_text((int64_t)private_bytes).text);
+    if (then->waiting_bytes != 0)
+        fprintf(page->out, "%s%s more wait for streams", private_bytes != 0 ? ", " : ";\n         ",
+                size_text((int64_t)then->waiting_bytes).text);
+    fputc('\n', page->out);
+}
+
+/* ---- below a failed request ------------------------------------------------------------------ */
+
 /* No hole was large enough, but what is held and the device's free memory together were. */
 static bool kept_from_it(const struct vs_fragmentation *then, const struct vs_oom *oom)
 {

@@ -93,6 +93,7 @@ static const char *object_title(uint8_t object)
         [VS_OBJECT_IPC_HANDLE] = "IPC handle",
         [VS_OBJECT_IPC_MAPPING] = "IPC mapping",
         [VS_OBJECT_POOL] = "pool",
+        [VS_OBJECT_COMMUNICATOR] = "communicator",
     };
     size_t kind = (size_t)object - 1;
     bool known = kind < sizeof(titles) / sizeof(titles[0]) && titles[kind] != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The top of the page: the program, the answer, how it ended, what was lost. */
+/* The top of the page: the program, the answer, what was lost. */
 #include "report_page.h"
 
 static void print_process(const struct page *page, const struct vs_summary *summary)
@@ -40,7 +40,7 @@ static struct share largest_share(const struct vs_summary *summary,
 {
     struct share largest = {"", 0};
     for (size_t i = 0; i < bands->owners; i++)
-        keep_larger(&largest, vs_state_owner_name(summary->state, bands->by_owner[i].owner),
+        keep_larger(&largest, report_owner_title(summary, bands->by_owner[i].owner),
                     bands->by_owner[i].bytes);
     for (int i = 0; i < VS_IMPLICITS; i++)
         keep_larger(&largest, i == VS_IMPLICIT_CONTEXT ? "the CUDA context" : "CUDA itself",
@@ -56,9 +56,15 @@ static int64_t fullest(const struct vs_device_state *device)
     return device->measured ? device->used_peak : device->layers[VS_LAYER_DRIVER].peak_bytes;
 }
 
-static const struct vs_device_state *fullest_device(const struct report *report)
+/* The device to speak of: the one that a request failed on, else the fullest. */
+static const struct vs_device_state *device_in_question(const struct report *report)
 {
+    const struct vs_oom *oom = vs_summary_fatal_oom(report->summary);
     const struct vs_device_state *most = NULL;
+    if (oom != NULL && oom->device >= 0 && !report_hides_device(report, oom->device))
+        most = vs_state_device(report->summary->state, oom->device);
+    if (most != NULL && fullest(most) != 0)
+        return most;
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
         const struct vs_device_state *device = report->summary->state->devices[i];
         if (device != NULL && !report_hides_device(report, device->device) &&
@@ -68,33 +74,105 @@ static const struct vs_device_state *fullest_device(const struct report *report)
     return most;
 }
 
-static void describe_end(const struct report *report, char *out, size_t room)
+/* ---- how it ended ----------------------------------------------------------------------- */
+
+/* "Out of memory: a request for 3.00 GiB at train.py:42 in step failed at 12.0 ms …" */
+static void describe_oom(const struct report *report, const struct vs_oom *oom, char *out,
+                         size_t room)
 {
     const struct vs_summary *summary = report->summary;
-    const struct vs_oom *oom = vs_summary_fatal_oom(summary);
-    bool has_code = strcmp(summary->ended, "exit") == 0 && summary->exit_code_known;
-    char code[32] = "";
-    if (has_code)
-        snprintf(code, sizeof(code), " (exit %d)", summary->exit_code);
-    struct page_text by = oom != NULL ? report_by(report, oom->site) : (struct page_text){{0}};
-    if (oom != NULL)
-        snprintf(out, room, "It did not survive a request for %s%s%s that failed at %s%s.",
-                 size_text((int64_t)oom->requested).text, by.text[0] != 0 ? " by " : "", by.text,
-                 when(summary, oom->time_ns).text, code);
-    else if (strcmp(summary->ended, "killed") == 0)
-        snprintf(out, room, "It was killed; no request for memory had failed unhandled.");
-    else if (has_code && summary->exit_code != 0)
-        snprintf(out, room, "It failed (exit %d), and not for want of GPU memory.",
+    struct page_text by = report_by(report, oom->site);
+    char came[64] = "; the program did not survive it";
+    if (strcmp(summary->ended, "exit") == 0 && summary->exit_code_known)
+        snprintf(came, sizeof(came), "; the program did not survive it (exit %d)",
                  summary->exit_code);
-    else if (strcmp(summary->ended, "exit") == 0)
-        snprintf(out, room, "It ended normally.");
-    else if (strcmp(summary->ended, "exec") == 0)
-        snprintf(out, room, "It became another program.");
-    else
-        snprintf(out, room, "The trace ends before the program did.");
+    else if (strcmp(summary->ended, "killed") == 0 && summary->signal_known)
+        snprintf(came, sizeof(came), "; the program was killed by signal %d", summary->signal);
+    snprintf(out, room, "Out of memory: a request for %s%s%s failed at %s%s. Why (%s): %s.",
+             size_text((int64_t)oom->requested).text, by.text[0] != 0 ? " at " : "", by.text,
+             when(summary, oom->time_ns).text, came, vs_oom_class_name(oom->class), oom->why);
 }
 
-/* "20 GiB of 24 GiB of GPU 0 were in use, 18 GiB of it by PyTorch." */
+/* ", after 2 requests for memory that failed and that it survived", or nothing. */
+static struct page_text survived(const struct report *report)
+{
+    const struct vs_ooms *ooms = &report->summary->ooms;
+    struct page_text out = {{0}};
+    uint64_t count = 0;
+    for (size_t i = 0; i < ooms->count; i++)
+        count += ooms->items[i].handled && !ooms->items[i].repaired;
+    if (count != 0)
+        snprintf(out.text, sizeof(out.text),
+                 ", after %.24s request%s for memory that failed and that it survived",
+                 page_count(count).text, plural(count));
+    return out;
+}
+
+/* "; the last call that failed: cuMemMap at 3.00 s: CUDA_ERROR_INVALID_VALUE", or nothing. */
+static void describe_last_failure(const struct vs_summary *summary, char *out, size_t room)
+{
+    out[0] = 0;
+    if (summary->failures.count == 0)
+        return;
+    const struct vs_failure *last = &summary->failures.items[summary->failures.last];
+    char buffer[32];
+    snprintf(out, room, "; the last call that failed: %s at %s: %s",
+             vs_state_string(summary->state, last->label), when(summary, last->last_ns).text,
+             report_error_name(summary, last->label, last->result, buffer, sizeof(buffer)));
+}
+
+static void describe_other_end(const struct report *report, char *out, size_t room)
+{
+    const struct vs_summary *summary = report->summary;
+    bool exited = strcmp(summary->ended, "exit") == 0;
+    char failure[240];
+    describe_last_failure(summary, failure, sizeof(failure));
+    const char *cut = summary->complete ? "" : " What is live below is live at the cut.";
+    if (strcmp(summary->ended, "killed") == 0) {
+        char by[80] = "";
+        if (summary->signal_known)
+            snprintf(by, sizeof(by), " by signal %d (%s)", summary->signal,
+                     strsignal(summary->signal));
+        snprintf(out, room, "It was killed%s; no request for memory had failed unhandled%s.%s", by,
+                 failure, cut);
+    } else if (exited && summary->exit_code_known && summary->exit_code != 0)
+        snprintf(out, room, "It failed (exit %d), and not for want of GPU memory%s.%s",
+                 summary->exit_code, failure, cut);
+    else if (exited)
+        snprintf(out, room, "It ended normally%s%s.%s", summary->exit_code_known ? " (exit 0)" : "",
+                 survived(report).text, cut);
+    else if (strcmp(summary->ended, "exec") == 0)
+        snprintf(out, room, "It became another program (exec)%s.%s", survived(report).text, cut);
+    else
+        snprintf(out, room, "The trace ends before the program did%s.%s", survived(report).text,
+                 cut);
+}
+
+bool report_answers_oom(const struct report *report, const struct vs_oom *oom)
+{
+    return !report->summary->windowed && oom == vs_summary_fatal_oom(report->summary);
+}
+
+/* Emphasised when the program ended badly. */
+static void print_end(const struct page *page, const struct report *report)
+{
+    const struct vs_oom *oom = vs_summary_fatal_oom(report->summary);
+    char text[1024];
+    if (report->summary->windowed)
+        return;
+    if (oom != NULL)
+        describe_oom(report, oom, text, sizeof(text));
+    else
+        describe_other_end(report, text, sizeof(text));
+    bool badly = oom != NULL || vs_summary_ended_badly(report->summary);
+    fputs(badly ? page_alarm(page) : "", page->out);
+    page_wrap(page, 0, text);
+    fputs(page_plain(page), page->out);
+}
+
+/* ---- whose it was ----------------------------------------------------------------------- */
+
+/* "20 GiB of the 24 GiB of GPU 0 were in use, 18 GiB of it by PyTorch." */
 static void describe_use(const struct vs_summary *summary, const struct vs_device_state *device,
                          char *out, size_t room)
 {
@@ -104,98 +182,72 @@ static void describe_use(const struct vs_summary *summary, const struct vs_devic
         bands != NULL ? largest_share(summary, device, bands) : (struct share){"", 0};
     char of[48] = "", by[128] = "";
     if (device->total_bytes != 0)
-        snprintf(of, sizeof(of), " of %s", size_text((int64_t)device->total_bytes).text);
+        snprintf(of, sizeof(of), " of the %s", size_text((int64_t)device->total_bytes).text);
     if (largest.bytes > 0)
         snprintf(by, sizeof(by), ", %s of it by %s", size_text(largest.bytes).text, largest.name);
     snprintf(out, room, "At most %s%s of GPU %d were %s%s.", size_text(fullest(device)).text, of,
              device->device, device->measured ? "in use" : "asked for", by);
 }
 
-/* "18 GiB of the 20 GiB that PyTorch held at the peak come from train.py:42 in step." */
+/* " At its peak PyTorch held 16 GiB of the 18 GiB it had reserved, 9 GiB of that from …" */
 static void describe_place(const struct report *report, const struct vs_device_state *device,
                            char *out, size_t room)
 {
     enum vs_layer top = vs_device_top_layer(device);
     const struct vs_group *group = report_heaviest(report, device->device, top);
+    const struct vs_bands *bands = vs_peaks_allocated(&report->summary->peaks, device);
+    int64_t held = device->layers[top].peak_bytes;
     out[0] = 0;
     if (group == NULL)
         return;
-    char title[PAGE_WIDTH], holder[80] = "driver calls asked for", part[40] = "All";
+    char title[PAGE_WIDTH], holder[128] = "At the peak driver calls had asked for", of[64] = "";
     report_place_title(report, &report->places->items[group->place], report->options->by, title,
                        sizeof(title));
     if (top == VS_LAYER_FRAMEWORK)
-        snprintf(holder, sizeof(holder), "%s held", report_framework_name(report->summary, device));
-    bool all = group->stats.peak_bytes == device->layers[top].peak_bytes;
-    if (!all)
-        snprintf(part, sizeof(part), "%s", size_text(group->stats.peak_bytes).text);
-    snprintf(out, room, " %s of the %s that %s at the peak %s from %s.", part,
-             size_text(device->layers[top].peak_bytes).text, holder, all ? "comes" : "come", title);
+        snprintf(holder, sizeof(holder), "At its peak %s held",
+                 report_framework_name(report->summary, device));
+    if (top == VS_LAYER_FRAMEWORK && bands != NULL && bands->cached > 0)
+        snprintf(of, sizeof(of), " of the %s it had reserved", size_text(bands->reserved).text);
+    struct page_text main_use = report_main_category(report, device);
+    char category[sizeof(main_use.text) + 4] = "";
+    if (main_use.text[0] != 0)
+        snprintf(category, sizeof(category), " (%s)", main_use.text);
+    bool all = group->stats.peak_bytes == held;
+    snprintf(out, room, " %s %s%s%s, %s of %s from %s.", holder, size_text(held).text, of, category,
+             all ? "all" : size_text(group->stats.peak_bytes).text, all ? "it" : "that", title);
 }
 
-/* The first thing read: how much, whose, from where, and what came of it. */
-static void print_answer(const struct page *page, const struct report *report)
+/* The first thing read: what came of it, how much, whose and from where, and what grows. */
+void report_print_answer(const struct page *page, const struct report *report)
 {
-    const struct vs_device_state *most = fullest_device(report);
-    char use[256], place[320], growth[640], end[240] = "", text[1500];
+    const struct vs_device_state *most = device_in_question(report);
+    char use[320], place[320], growth[640], text[1400];
+    print_end(page, report);
     if (most == NULL || fullest(most) == 0)
         return;
     describe_use(report->summary, most, use, sizeof(use));
     describe_place(report, most, place, sizeof(place));
     report_describe_growth(report, growth, sizeof(growth));
-    if (!report->summary->windowed)
-        describe_end(report, end, sizeof(end));
-    snprintf(text, sizeof(text), "%s%s%s%s%s", use, place, growth, end[0] != 0 ? " " : "", end);
+    snprintf(text, sizeof(text), "%s%s%s", use, place, growth);
     page_wrap(page, 0, text);
 }
 
-/* ---- how it ended, what was lost --------------------------------------------------------- */
+/* ---- what was lost ---------------------------------------------------------------------- */
 
-static void print_last_failure(const struct page *page, const struct vs_summary *summary)
-{
-    if (summary->failures.count == 0)
-        return;
-    const struct vs_failure *last = &summary->failures.items[summary->failures.last];
-    char buffer[32];
-    fprintf(page->out, "         last failure at %s: %s: %s\n", when(summary, last->last_ns).text,
-            vs_state_string(summary->state, last->label),
-            report_error_name(summary, last->label, last->result, buffer, sizeof(buffer)));
-}
-
-static void print_end(const struct page *page, const struct vs_summary *summary)
-{
-    bool badly = vs_summary_ended_badly(summary);
-    const char *tone = badly ? page_alarm(page) : page_bold(page);
-    fprintf(page->out, "%sEnded:%s   ", tone, page_plain(page));
-    if (strcmp(summary->ended, "killed") == 0 && summary->signal_known)
-        fprintf(page->out, "killed by signal %d (%s)", summary->signal, strsignal(summary->signal));
-    else if (strcmp(summary->ended, "killed") == 0)
-        fputs("killed", page->out);
-    else if (strcmp(summary->ended, "exit") == 0 && summary->exit_code_known)
-        fprintf(page->out, "exit %d", summary->exit_code);
-    else if (strcmp(summary->ended, "exit") == 0)
-        fputs("exit", page->out);
-    else if (strcmp(summary->ended, "exec") == 0)
-        fputs("it became another program (exec)", page->out);
-    else
-        fputs("not known: the trace has no end", page->out);
-    fprintf(page->out, "%s\n",
-            summary->complete || summary->windowed ? ""
-                                                   : "; what is live below is live at the cut");
-    if (badly && vs_summary_fatal_oom(summary) == NULL)
-        print_last_failure(page, summary);
-}
-
-static void print_losses(const struct page *page, const struct vs_summary *summary)
+bool report_lost_something(const struct vs_summary *summary)
 {
     const struct vs_trace_status *status = &summary->status;
-    bool nothing = summary->lost == 0 && summary->torn == 0 && status->damaged_chunks == 0 &&
-                   !status->truncated && status->sequence_gaps == 0;
-    fprintf(page->out, "%sLost:%s    ", nothing ? page_bold(page) : page_alarm(page),
-            page_plain(page));
-    if (nothing) {
-        fputs("nothing\n", page->out);
+    return summary->lost != 0 || summary->torn != 0 || status->damaged_chunks != 0 ||
+           status->truncated || status->sequence_gaps != 0;
+}
+
+void report_print_losses(const struct page *page, const struct report *report)
+{
+    const struct vs_summary *summary = report->summary;
+    const struct vs_trace_status *status = &summary->status;
+    if (!report_lost_something(summary))
         return;
-    }
+    fprintf(page->out, "%sLost:%s    ", page_alarm(page), page_plain(page));
     fprintf(page->out, "%s event%s", page_count(summary->lost).text, plural(summary->lost));
     if (summary->torn != 0)
         fprintf(page->out, ", %s torn record%s", page_count(summary->torn).text,
@@ -220,13 +272,17 @@ static void print_window(const struct page *page, const struct vs_summary *summa
                 vs_format_time(summary->to_ns).text);
 }
 
+void report_print_program(const struct page *page, const struct report *report)
+{
+    print_process(page, report->summary);
+    print_window(page, report->summary);
+}
+
 void report_print_head(const struct page *page, const struct report *report)
 {
     fprintf(page->out, "%s%s%s\n", page_bold(page),
             page_fit(vs_reader_path(report->summary->reader), PAGE_WIDTH).text, page_plain(page));
-    print_process(page, report->summary);
-    print_window(page, report->summary);
-    print_answer(page, report);
-    print_end(page, report->summary);
-    print_losses(page, report->summary);
+    report_print_program(page, report);
+    report_print_answer(page, report);
+    report_print_losses(page, report);
 }

@@ -133,6 +133,8 @@ bool report_write_json(FILE *out, const struct report *report)
     json_writer_member(&root, "failures", report_json_failures(report));
     json_writer_member(&root, "phases", report_json_phases(report));
     json_writer_member(&root, "objects", report_json_objects(report));
+    if (summary->objects.kinds[VS_OBJECT_COMMUNICATOR].created != 0)
+        json_writer_member(&root, "communicators", report_json_communicators(report));
     json_writer_member(&root, "slow_calls", report_json_slow_calls(report));
     if (report->others != NULL && report->others->count != 0)
         json_writer_member(&root, "others", others_json(report->others));

@@ -20,16 +20,23 @@ const char *report_site_kind(uint8_t kind);
 void report_json_stats(json_t *object, const struct vs_site_stats *stats);
 /* One entry for what --top and --min-bytes leave out of a layer of a device. */
 json_t *report_json_rest(int device, unsigned layer, size_t count, const struct vs_site_stats *sum);
+/* report_json_categories.c */
+json_t *report_json_categories(const struct report *report, const struct vs_device_state *device);
+void report_json_category(const struct report *report, const struct vs_place *place,
+                          json_t *object);
 /* report_json_groups.c */
 void report_json_groups(const struct report *report, struct json_writer *root);
 /* report_json_growth.c */
 json_t *report_json_growth(const struct report *report);
+/* report_json_communicators.c */
+json_t *report_json_communicators(const struct report *report);
 /* report_json_calls.c */
 json_t *report_json_ooms(const struct report *report);
 json_t *report_json_failures(const struct report *report);
 json_t *report_json_objects(const struct report *report);
-json_t *report_json_phases(const struct report *report);
 json_t *report_json_slow_calls(const struct report *report);
+/* report_json_phases.c */
+json_t *report_json_phases(const struct report *report);
 
 static inline void json_set(json_t *object, const char *name, json_t *value)
 {

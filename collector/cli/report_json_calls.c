@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened, of the report: failures, phases, objects, time in calls. */
+/* What happened, of the report: failures, objects, time in calls. */
 #include "report_fragmentation.h"
 #include "report_json.h"
 
@@ -39,6 +39,9 @@ static json_t *oom_json(const struct report *report, const struct vs_oom *oom)
     json_set(object, "largest_free_block_bytes",
              json_integer_if(oom->largest_known, (int64_t)oom->largest_free));
     json_set(object, "cached_bytes", json_integer_if(oom->cached_known, oom->cached));
+    json_set(object, "pending_bytes", json_integer_if(oom->largest_known, (int64_t)oom->waiting));
+    json_set(object, "retry_would_succeed",
+             oom->retry_known ? json_boolean(oom->retry_fits) : json_null());
     json_set(object, "fragmentation", report_json_fragmentation_then(report, oom));
     json_set(object, "attempts", attempts_json(summary, oom));
     json_set(object, "attempt_count", json_count(oom->attempt_count));
@@ -78,33 +81,6 @@ json_t *report_json_failures(const struct report *report)
     return list;
 }
 
-json_t *report_json_phases(const struct report *report)
-{
-    const struct vs_summary *summary = report->summary;
-    json_t *list = json_array();
-    for (size_t i = 0; i < summary->phases.count; i++) {
-        const struct vs_phase *phase = &summary->phases.items[i];
-        if (report_hides_device(report, phase->device))
-            continue;
-        int64_t base =
-            phase->entry_bytes > phase->exit_bytes ? phase->entry_bytes : phase->exit_bytes;
-        bool framework = phase->layer == VS_LAYER_FRAMEWORK;
-        json_t *object = json_object();
-        json_set(object, "name", json_text(vs_state_string(summary->state, phase->name)));
-        json_set(object, "start_ns", time_at(summary, phase->start_ns));
-        json_set(object, "end_ns", phase->ended ? time_at(summary, phase->end_ns) : json_null());
-        json_set(object, "device", json_integer(phase->device));
-        json_set(object, "band", json_string(framework ? "allocated_bytes" : "direct_bytes"));
-        json_set_bytes(object, "entry_bytes", phase->entry_bytes);
-        json_set_bytes(object, "peak_bytes", phase->peak_bytes);
-        json_set_bytes(object, "exit_bytes", phase->exit_bytes);
-        json_set_bytes(object, "transient_bytes", phase->peak_bytes - base);
-        json_set_bytes(object, "resident_bytes", phase->exit_bytes - phase->entry_bytes);
-        json_array_append_new(list, object);
-    }
-    return list;
-}
-
 /* Bytes measured for a kind of object over all devices, where a band holds just that kind. */
 static json_t *object_bytes(const struct vs_summary *summary, enum vs_object_kind kind)
 {
@@ -113,7 +89,11 @@ static json_t *object_bytes(const struct vs_summary *summary, enum vs_object_kin
                 : kind == VS_OBJECT_CONTEXT    ? VS_IMPLICIT_CONTEXT
                                                : -1;
     bool measured = false;
-    int64_t bytes = 0;
+    int64_t bytes = 0, all = 0;
+    if (kind == VS_OBJECT_COMMUNICATOR) {
+        vs_state_communicator_bytes(summary->state, &bytes, &all);
+        return json_integer(bytes);
+    }
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS && which >= 0; i++) {
         const struct vs_device_state *device = summary->state->devices[i];
         if (device == NULL || !device->measured)

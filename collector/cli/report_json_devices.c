@@ -43,8 +43,9 @@ static json_t *bands_json(const struct vs_summary *summary, const struct vs_band
     json_set_bytes(object, "unbacked_bytes", bands->unbacked);
     json_set_bytes(object, "allocated_bytes", bands->allocated);
     json_set_bytes(object, "cached_bytes", bands->cached);
-    json_set(object, "pending_bytes", json_null());
-    json_set(object, "private_pool_bytes", json_null());
+    json_set(object, "pending_bytes", json_integer_if(bands->pending_known, bands->pending));
+    json_set(object, "private_pool_bytes",
+             json_integer_if(bands->private_pool_known, bands->private_pool));
     json_set_bytes(object, "direct_bytes", bands->direct);
     json_set(object, "by_owner", owners_json(summary, bands));
     json_set(object, "unexplained_bytes", json_integer_if(known, bands->unexplained));
@@ -167,7 +168,10 @@ static json_t *device_json(const struct report *report, const struct vs_device_s
     json_set(object, "context_created", context_json(report, device));
     json_set(object, "end", bands_json(summary, &end));
     json_set(object, "peak", peak_json(summary, device));
+    json_set(object, "categories", report_json_categories(report, device));
     json_set(object, "fragmentation", report_json_fragmentation(report, device));
+    json_set(object, "fragmentation_at_reserved_peak",
+             report_json_fragmentation_at_peak(report, device));
     json_set(object, "framework", framework_json(summary, device));
     return object;
 }

@@ -37,6 +37,47 @@ static json_t *all_pinned_json(const struct report *report,
     return list;
 }
 
+static json_t *part_json(const struct vs_cache_part *part)
+{
+    json_t *object = json_object();
+    bool pool_known = part->pool >= VS_CACHE_POOL_DEFAULT;
+    json_set(object, "pool",
+             json_integer_if(pool_known, (int64_t)part->pool - VS_CACHE_POOL_DEFAULT));
+    json_set(object, "stream", json_integer_if(part->stream_known, (int64_t)part->stream));
+    json_set(object, "segments", json_count(part->segments));
+    json_set(object, "reserved_bytes", json_count(part->reserved_bytes));
+    json_set(object, "live_bytes", json_count(part->live_bytes));
+    json_set(object, "pending_bytes", json_count(part->waiting_bytes));
+    json_set(object, "free_bytes", json_count(part->free_bytes));
+    json_set(object, "largest_free_block_bytes", json_count(part->largest_free_bytes));
+    json_set(object, "releasable_bytes", json_count(part->releasable_bytes));
+    return object;
+}
+
+static json_t *parts_json(const struct vs_fragmentation *fragmentation)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < fragmentation->part_count; i++)
+        json_array_append_new(list, part_json(&fragmentation->parts[i]));
+    return list;
+}
+
+/* Free blocks by size, the smallest first. */
+static json_t *holes_json(const struct vs_fragmentation *fragmentation)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < VS_HOLE_SIZES; i++) {
+        if (fragmentation->holes[i].count == 0)
+            continue;
+        json_t *object = json_object();
+        json_set(object, "from_bytes", json_count(1ULL << i));
+        json_set(object, "count", json_count(fragmentation->holes[i].count));
+        json_set(object, "bytes", json_count(fragmentation->holes[i].bytes));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 static json_t *fragmentation_json(const struct report *report,
                                   const struct vs_fragmentation *fragmentation)
 {
@@ -48,6 +89,15 @@ static json_t *fragmentation_json(const struct report *report,
              json_integer_if(known, (int64_t)fragmentation->largest_free_bytes));
     json_set(object, "releasable_bytes",
              json_integer_if(known, (int64_t)fragmentation->releasable_bytes));
+    json_set(object, "split_free_bytes",
+             json_integer_if(
+                 known, (int64_t)(fragmentation->free_bytes - fragmentation->unsplit_free_bytes)));
+    json_set(object, "unsplit_free_bytes",
+             json_integer_if(known, (int64_t)fragmentation->unsplit_free_bytes));
+    json_set(object, "free_blocks", known ? holes_json(fragmentation) : json_null());
+    json_set(object, "parts", known ? parts_json(fragmentation) : json_null());
+    json_set(object, "parts_left_out",
+             json_integer_if(known, (int64_t)fragmentation->parts_left_out));
     json_set(object, "pinned_segments",
              known ? all_pinned_json(report, fragmentation) : json_null());
     json_set(object, "pinned_count", json_integer_if(known, (int64_t)fragmentation->pinned_count));
@@ -68,5 +118,13 @@ json_t *report_json_fragmentation_then(const struct report *report, const struct
 {
     const struct vs_fragmentation *then =
         vs_fragmentations_at(&report->summary->fragmentations, oom->sequence);
+    return then == NULL ? json_null() : fragmentation_json(report, then);
+}
+
+json_t *report_json_fragmentation_at_peak(const struct report *report,
+                                          const struct vs_device_state *device)
+{
+    const struct vs_fragmentation *then =
+        vs_fragmentation_at_peak(&report->summary->fragmentations, device);
     return then == NULL ? json_null() : fragmentation_json(report, then);
 }

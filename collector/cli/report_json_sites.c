@@ -87,6 +87,7 @@ static json_t *place_json(const struct report *report, const struct vs_place *pl
     json_set(object, "api", call ? json_text(label_text(summary, site->label)) : json_null());
     json_set(object, "segment", json_boolean(site->segment));
     report_json_stats(object, &place->stats);
+    report_json_category(report, place, object);
     add_frames(report, place, object);
     return object;
 }
@@ -110,6 +111,8 @@ static void note_references(const struct report *report, bool *referred)
         refer(report, referred, summary->failures.items[i].site);
     for (size_t i = 0; i < VS_OBJECT_KINDS; i++)
         refer(report, referred, summary->objects.kinds[i].site);
+    for (size_t i = 0; i < summary->state->communicator_count; i++)
+        refer(report, referred, summary->state->communicators[i].site);
     for (size_t i = 0; i < report->grown->count; i++)
         refer(report, referred, report->grown->items[i].site);
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++)

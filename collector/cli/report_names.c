@@ -3,17 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "replay/layers.h"
 #include "report.h"
 
 const char *report_owner_title(const struct vs_summary *summary, uint16_t owner)
 {
     const char *name = vs_state_owner_name(summary->state, owner);
-    return strncmp(name, "libc10_", 7) == 0 ? "PyTorch" : name;
+    const struct vs_caching_layer *layer = vs_layer_of_library(name);
+    return layer != NULL ? layer->title : name;
 }
 
 const char *report_framework_name(const struct vs_summary *summary,
                                   const struct vs_device_state *device)
 {
+    if (device->caching_layer != NULL)
+        return device->caching_layer->title;
     const struct vs_owner *owner = &summary->state->owners[device->framework_owner];
     return device->framework_owner < summary->state->owner_count && owner->framework
                ? report_owner_title(summary, device->framework_owner)

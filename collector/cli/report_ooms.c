@@ -22,7 +22,10 @@ static void print_oom(const struct page *page, const struct report *report,
     fprintf(page->out, "  %-9s %s of %s%s, %s: %s\n", when(summary, oom->time_ns).text,
             report_call_title(summary, oom->label), size_text((int64_t)oom->requested).text, where,
             outcome(oom), vs_oom_class_name(oom->class));
-    page_wrap(page, 12, oom->why);
+    if (!report_answers_oom(report, oom))
+        page_wrap(page, 12, oom->why);
+    if (oom->retry_known && oom->retry_fits && !oom->repaired)
+        fprintf(page->out, "            an immediate retry would have succeeded\n");
     struct page_text by = report_by(report, oom->site);
     if (by.text[0] != 0) {
         fprintf(page->out, "            by %s\n", by.text);

@@ -2,13 +2,12 @@
 /* The options of vramscope report. */
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "commands.h"
 #include "report.h"
+#include "time_size.h"
 #include "trace_argument.h"
 
 static const char help[] =
@@ -29,6 +28,10 @@ static const char help[] =
     "  --from T, --to T   a window: the peak within it, and what is live at its end. Seconds\n"
     "                     since the beginning, before the end with \"-\"; or with ns, us, ms\n"
     "  --json             everything, for a program: schema vramscope-report/1\n"
+    "  --markdown         for an issue tracker: the answer, the page folded below it; at most\n"
+    "                     60 lines and 8 KiB\n"
+    "  --what-is-inside   everything that the file discloses, instead of the report; with\n"
+    "                     --full all values, not a few of each kind\n"
     "\n"
     "What is not listed is summed up in one line, so that the sums stay those of the device.\n"
     "\n"
@@ -54,40 +57,14 @@ static bool parse_by(const char *text, struct report_options *options)
 
 static bool parse_size(const char *text, int64_t *bytes)
 {
-    static const char *const units[] = {"", "K", "M", "G", "T"};
-    char *end;
-    double value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        size_t length = strlen(units[i]);
-        const char *rest = end + length;
-        double scaled = ldexp(value, (int)(10 * i));
-        if (end == text || strncasecmp(end, units[i], length) != 0 ||
-            (rest[0] != 0 && strcasecmp(rest, "B") != 0 && strcasecmp(rest, "iB") != 0) ||
-            !(scaled >= 0 && scaled < 9e18))
-            continue;
-        *bytes = (int64_t)scaled;
-        return true;
-    }
-    return wrong("--min-bytes", "a size such as 64K, 20M or 1.5G", text);
+    return size_of_text(text, bytes) ||
+           wrong("--min-bytes", "a size such as 64K, 20M or 1.5G", text);
 }
 
 static bool parse_time(const char *option, const char *text, bool *given, int64_t *time_ns)
 {
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
-    char *end;
-    double value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        double ns = value * units[i].ns;
-        if (end == text || strcmp(end, units[i].name) != 0 || !(ns > -9e18 && ns < 9e18))
-            continue;
-        *given = true;
-        *time_ns = (int64_t)ns;
-        return true;
-    }
-    return wrong(option, "a time such as 12.5, 300ms or -2 (before the end)", text);
+    *given = time_of_text(text, time_ns);
+    return *given || wrong(option, "a time such as 12.5, 300ms or -2 (before the end)", text);
 }
 
 static bool parse_count(const char *option, const char *text, long least, long most, long *value)
@@ -125,13 +102,25 @@ int report_parse(int argc, char **argv, struct report_options *options, const ch
 {
     struct texts texts = {0};
     const struct option_rule rules[] = {
-        {"--json", &options->json, NULL},  {"--full", &options->full, NULL},
-        {"--by", NULL, &texts.by},         {"--min-bytes", NULL, &texts.min_bytes},
-        {"--device", NULL, &texts.device}, {"--from", NULL, &texts.from},
-        {"--to", NULL, &texts.to},         {"--top", NULL, &texts.top},
+        {"--json", &options->json, NULL},
+        {"--full", &options->full, NULL},
+        {"--by", NULL, &texts.by},
+        {"--min-bytes", NULL, &texts.min_bytes},
+        {"--device", NULL, &texts.device},
+        {"--from", NULL, &texts.from},
+        {"--to", NULL, &texts.to},
+        {"--top", NULL, &texts.top},
+        {"--markdown", &options->markdown, NULL},
+        {"--what-is-inside", &options->what_is_inside, NULL},
     };
     int status = parse_arguments(argc, argv, help, rules, sizeof(rules) / sizeof(rules[0]), path);
     if (status >= 0)
         return status;
+    if (options->json + options->markdown + options->what_is_inside > 1) {
+        fputs("vramscope report: --json, --markdown and --what-is-inside are three forms: give one "
+              "of them\n",
+              stderr);
+        return CMD_USAGE;
+    }
     return take(&texts, options) ? -1 : CMD_USAGE;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report for people: its sections in their order, the answer first. 100 columns. */
 #include "report_page.h"
+#include "replay/layers.h"
 
 void report_heading(const struct page *page, const char *text)
 {
@@ -10,21 +11,28 @@ void report_heading(const struct page *page, const char *text)
 const char *report_call_title(const struct vs_summary *summary, uint16_t label)
 {
     const char *name = vs_state_string(summary->state, label);
-    return strncmp(name, "_ZN3c10", 7) == 0 ? "an allocation" : name;
+    return vs_layer_of_call(name) != NULL ? "an allocation" : name;
+}
+
+void report_print_sections(const struct page *page, const struct report *report)
+{
+    report_print_ooms(page, report);
+    report_print_devices(page, report);
+    report_print_growth(page, report);
+    report_print_sites(page, report);
+    report_print_phases(page, report);
+    report_print_failures(page, report);
+    report_print_objects(page, report);
+    report_print_communicators(page, report);
+    report_print_calls(page, report);
+    report_print_host(page, report);
+    report_print_others(page, report);
+    report_print_recording(page, report);
 }
 
 void report_print(FILE *out, const struct report *report)
 {
     struct page page = page_open(out);
     report_print_head(&page, report);
-    report_print_ooms(&page, report);
-    report_print_devices(&page, report);
-    report_print_growth(&page, report);
-    report_print_sites(&page, report);
-    report_print_failures(&page, report);
-    report_print_objects(&page, report);
-    report_print_calls(&page, report);
-    report_print_host(&page, report);
-    report_print_others(&page, report);
-    report_print_recording(&page, report);
+    report_print_sections(&page, report);
 }

@@ -14,8 +14,18 @@
 
 enum { DEVICE_OFFSET = 128 };
 
-/* report_head.c: the program, the answer, how it ended, what was lost. */
+/* report_head.c: the program, the answer, what was lost. */
 void report_print_head(const struct page *page, const struct report *report);
+/* Its parts: who and which window; the answer; what was lost. */
+void report_print_program(const struct page *page, const struct report *report);
+void report_print_answer(const struct page *page, const struct report *report);
+void report_print_losses(const struct page *page, const struct report *report);
+/* report_page.c: everything below the head. */
+void report_print_sections(const struct page *page, const struct report *report);
+/* Events, records or parts of the file are missing. */
+bool report_lost_something(const struct vs_summary *summary);
+/* Whether the answer tells why this request failed: the one the program did not survive. */
+bool report_answers_oom(const struct report *report, const struct vs_oom *oom);
 /* report_ooms.c: requests that failed for want of memory. */
 void report_print_ooms(const struct page *page, const struct report *report);
 /* report_devices.c: each device's peak and end, and its bands at the peak. */
@@ -31,10 +41,20 @@ void report_print_holders(const struct page *page, const struct report *report,
 /* The heaviest group with a stack at the peak of a device's layer, or NULL. */
 const struct vs_group *report_heaviest(const struct report *report, int device,
                                        enum vs_layer layer);
+/* report_categories.c: what the memory of a device's top layer was for. */
+void report_print_categories(const struct page *page, const struct report *report,
+                             const struct vs_device_state *device);
+/* The largest of them at the peak, as words of the answer; "" when none is known. */
+struct page_text report_main_category(const struct report *report,
+                                      const struct vs_device_state *device);
+/* report_phases.c: what each phase held, marked or found. */
+void report_print_phases(const struct page *page, const struct report *report);
 /* report_calls.c: calls that failed, objects, time in calls. */
 void report_print_failures(const struct page *page, const struct report *report);
 void report_print_objects(const struct page *page, const struct report *report);
 void report_print_calls(const struct page *page, const struct report *report);
+/* report_communicators.c: NCCL's, and the memory of each. */
+void report_print_communicators(const struct page *page, const struct report *report);
 /* report_recording.c: the host, the folder's other traces, and the recording itself. */
 void report_print_host(const struct page *page, const struct report *report);
 void report_print_others(const struct page *page, const struct report *report);

@@ -120,6 +120,8 @@ void report_print_recording(const struct page *page, const struct report *report
     report_heading(page, "This trace");
     print_warnings(page, report->summary);
     print_stack_health(page, report);
+    if (!report_lost_something(report->summary))
+        fputs("  nothing was lost\n", page->out);
     print_size(page, report->summary);
     print_cost(page, report->summary);
     print_unnamed(page, report);

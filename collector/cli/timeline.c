@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "plot.h"
+#include "replay/curve_row.h"
 #include "trace_argument.h"
 
 static const char help[] =
@@ -23,59 +24,16 @@ static const char help[] =
     "\n"
     "Exit status: 0 done, 1 the trace could not be read, or not all of it.\n";
 
-enum { COLUMNS = 14 };
-
-static const char *const column_names[COLUMNS] = {
-    "allocated_bytes",   "reserved_bytes",      "device_bytes",      "live_bytes",
-    "backed_bytes",      "unbacked_bytes",      "cached_bytes",      "direct_bytes",
-    "implicit_bytes",    "other_process_bytes", "unexplained_bytes", "managed_bytes",
-    "host_pinned_bytes", "host_rss_bytes",
-};
-
-struct row {
-    int64_t value[COLUMNS];
-    bool known[COLUMNS];
-};
-
 struct output {
     bool json;
     bool any;
+    struct vs_curve_walks walks;
 };
 
-static void set(struct row *row, size_t column, int64_t value, bool known)
-{
-    row->value[column] = value;
-    row->known[column] = known;
-}
-
-static void fill_row(const struct vs_device_state *device, const struct vs_bands *bands,
-                     struct row *row)
-{
-    int64_t implicit = 0;
-    for (int i = 0; i < VS_IMPLICITS; i++)
-        implicit += bands->implicit[i];
-    bool measured = bands->device_known;
-    size_t column = 0;
-    set(row, column++, bands->allocated, true);
-    set(row, column++, bands->reserved, true);
-    set(row, column++, bands->device, measured);
-    set(row, column++, device->layers[vs_device_top_layer(device)].live_bytes, true);
-    set(row, column++, bands->backed, true);
-    set(row, column++, bands->unbacked, true);
-    set(row, column++, bands->cached, true);
-    set(row, column++, bands->direct, true);
-    set(row, column++, implicit, measured);
-    set(row, column++, bands->other_process, measured);
-    set(row, column++, bands->unexplained, measured);
-    set(row, column++, bands->managed, true);
-    set(row, column++, bands->host_pinned, true);
-    set(row, column++, bands->host_rss, bands->host_rss >= 0);
-}
-
-static void print_csv_row(uint64_t time_ns, int device, const struct row *row)
+static void print_csv_row(uint64_t time_ns, int device, const struct vs_curve_row *row)
 {
     printf("%" PRIu64 ",%d", time_ns, device);
-    for (size_t i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; i < VS_CURVE_COLUMNS; i++) {
         if (row->known[i])
             printf(",%" PRId64, row->value[i]);
         else
@@ -85,14 +43,14 @@ static void print_csv_row(uint64_t time_ns, int device, const struct row *row)
 }
 
 static void print_json_row(struct output *output, uint64_t time_ns, int device,
-                           const struct row *row)
+                           const struct vs_curve_row *row)
 {
     printf("%s{\"time_ns\":%" PRIu64 ",\"device\":%d", output->any ? ",\n" : "\n", time_ns, device);
-    for (size_t i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; i < VS_CURVE_COLUMNS; i++) {
         if (row->known[i])
-            printf(",\"%s\":%" PRId64, column_names[i], row->value[i]);
+            printf(",\"%s\":%" PRId64, vs_curve_columns[i], row->value[i]);
         else
-            printf(",\"%s\":null", column_names[i]);
+            printf(",\"%s\":null", vs_curve_columns[i]);
     }
     putchar('}');
 }
@@ -100,8 +58,8 @@ static void print_json_row(struct output *output, uint64_t time_ns, int device,
 static void print_csv_header(void)
 {
     fputs("time_ns,device", stdout);
-    for (size_t i = 0; i < COLUMNS; i++)
-        printf(",%s", column_names[i]);
+    for (size_t i = 0; i < VS_CURVE_COLUMNS; i++)
+        printf(",%s", vs_curve_columns[i]);
     putchar('\n');
 }
 
@@ -117,8 +75,8 @@ static void on_row(void *self, const struct vs_state *state, const struct vs_dev
                    const struct vs_bands *bands)
 {
     struct output *output = self;
-    struct row row;
-    fill_row(device, bands, &row);
+    struct vs_curve_row row;
+    vs_curve_row(&output->walks, state, device, bands, &row);
     uint64_t time_ns = state->now_ns - state->start_ns;
     if (!output->any)
         print_head(output);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
@@ -79,7 +80,7 @@ bool tell_damage(const char *path, const struct vs_trace_status *status, int rea
             path,
             read_error != 0 ? strerror(-read_error)
             : damaged       ? "damaged"
-                            : "cut off inside a chunk",
+                            : "cut off",
             status->events);
     return true;
 }

@@ -63,7 +63,9 @@ enum vs_oom_class {
     VS_OOM_MULTICAST,
     VS_OOM_OTHER_STREAM,
     VS_OOM_PINNED_SEGMENT,
-    VS_OOM_LIMIT
+    VS_OOM_LIMIT,
+    VS_OOM_WAITING_STREAMS,
+    VS_OOM_FOLLOW_UP
 };
 
 enum { VS_OOM_ATTEMPTS = 16, VS_OOMS_KEPT = 4096 };
@@ -87,8 +89,9 @@ struct vs_oom {
     bool handled;
     bool repaired; /* the framework's own retry succeeded */
     bool largest_known, cached_known, stream_known;
-    uint64_t stream; /* that the framework asked for */
-    uint64_t largest_free;
+    bool retry_known, retry_fits;   /* whether the same request would have been met right after */
+    uint64_t stream;                /* that the framework asked for */
+    uint64_t largest_free, waiting; /* valid with largest_known */
     int64_t cached;
     enum vs_oom_class class;
     char why[320];
@@ -163,6 +166,7 @@ enum vs_object_kind {
     VS_OBJECT_IPC_HANDLE,  /* exported by this process */
     VS_OBJECT_IPC_MAPPING, /* of another process, opened here */
     VS_OBJECT_POOL,
+    VS_OBJECT_COMMUNICATOR,
     VS_OBJECT_KINDS
 };
 enum { VS_OBJECTS_REMOVED = 1024 };
@@ -212,20 +216,59 @@ int vs_slow_calls_start(struct vs_slow_calls *calls, struct vs_state *state);
 void vs_slow_calls_finish(struct vs_slow_calls *calls);
 void vs_slow_calls_release(struct vs_slow_calls *calls);
 
-/* ---- phases.c: marked phases and steps ------------------------------------------------- */
+/* ---- phases.c: marked phases and steps; phases_found.c: those the events tell ------------ */
 
-enum { VS_PHASES_KEPT = 4096, VS_PHASES_OPEN = 64 };
+enum { VS_PHASES_KEPT = 4096, VS_PHASES_OPEN = 256, VS_PHASE_FIRSTS = 4096 };
 
-/* One band of one device during one phase. */
+enum vs_phase_kind {
+    VS_PHASE_MARKED,         /* vramscope_begin and vramscope_end */
+    VS_PHASE_BEFORE_CAPTURE, /* up to the first capture of a graph */
+    VS_PHASE_CAPTURE,        /* a capture up to where its graph is instantiated */
+    VS_PHASE_AFTER_CAPTURE,  /* after the last capture */
+    VS_PHASE_BEFORE_STEP     /* up to the first allocation in an optimizer's step */
+};
+
+enum vs_phase_band {
+    VS_PHASE_ALLOCATED,
+    VS_PHASE_RESERVED,
+    VS_PHASE_DIRECT,
+    VS_PHASE_GRAPHS, /* what executable graphs take, by difference */
+    VS_PHASE_DEVICE,
+    VS_PHASE_BANDS
+};
+struct vs_levels {
+    int64_t bytes[VS_PHASE_BANDS];
+};
+
+/* The bands of one device during one phase. */
 struct vs_phase {
-    uint32_t name; /* string id */
+    uint64_t start_ns, end_ns;
+    uint64_t key;  /* of a capture: its stream, then its graph */
+    uint32_t name; /* string id of a marked one; of a capture its number, from 1 */
     uint32_t thread;
     int8_t device;
-    uint8_t layer; /* whose live bytes */
+    uint8_t kind;
     bool ended;
-    uint64_t start_ns, end_ns;
-    int64_t entry_bytes, peak_bytes, exit_bytes;
+    bool framework, measured; /* whose bands are known */
+    struct vs_levels entry, peak, exit;
+    struct vs_levels capture_peak; /* of a capture: up to its end, without the instantiation */
 };
+
+/* What is kept of a device for the phases that are found. */
+struct vs_phase_watch {
+    struct vs_levels peak; /* since the beginning */
+    uint32_t captures;     /* begun */
+    bool between;          /* after a capture, none is open */
+    struct vs_phase after; /* since the last one ended */
+};
+
+/* A framework's site when it was first asked for memory. */
+struct vs_phase_first {
+    uint64_t time_ns;
+    uint32_t site;
+    struct vs_levels peak, now;
+};
+
 struct vs_phases {
     struct vs_phase *items;
     size_t count, room;
@@ -233,11 +276,68 @@ struct vs_phases {
     size_t open[VS_PHASES_OPEN];
     size_t open_count;
     uint64_t steps, first_step, last_step;
+    struct vs_phase_watch *watches[VS_DEVICE_SLOTS];
+    struct vs_phase_first *firsts;
+    size_t first_count, first_room;
+    uint32_t newest_site; /* that a move was told of */
     int error;
 };
 int vs_phases_start(struct vs_phases *phases, struct vs_state *state);
 void vs_phases_finish(struct vs_phases *phases, const struct vs_state *state);
 void vs_phases_release(struct vs_phases *phases);
+
+struct vs_places;
+/* Adds what stacks tell: the phase up to the first optimizer step. Brings all into order. */
+void vs_phases_find_step(struct vs_phases *phases, const struct vs_state *state,
+                         const struct vs_places *places);
+
+/* What a phase is called on a page; `room`: of `out`. */
+void vs_phase_name(const struct vs_state *state, const struct vs_phase *phase, char *out,
+                   size_t room);
+/* The band it is told by where only one is: allocated, or direct without a framework. */
+enum vs_phase_band vs_phase_main_band(const struct vs_phase *phase);
+
+/* phases.c for phases_found.c. */
+struct vs_levels vs_phase_levels(const struct vs_device_state *device);
+/* A phase that begins now; NULL when there is no room for it. */
+struct vs_phase *vs_phases_add(struct vs_phases *phases, const struct vs_phase *phase);
+void vs_phases_open(struct vs_phases *phases, const struct vs_phase *phase);
+void vs_phases_close(struct vs_phases *phases, const struct vs_state *state, size_t position,
+                     bool ended);
+
+/* phases_found.c for phases.c. */
+void vs_phases_find(struct vs_phases *phases, const struct vs_state *state,
+                    const struct vs_sequenced_event *event);
+void vs_phases_watch(struct vs_phases *phases, const struct vs_state *state,
+                     const struct vs_device_state *device, const struct vs_levels *now);
+void vs_phases_note_site(struct vs_phases *phases, const struct vs_state *state, uint32_t site);
+void vs_phases_found(struct vs_phases *phases, const struct vs_state *state);
+
+/* ---- lives.c: how long the blocks of each site live ---------------------------------------- */
+
+/*
+ * A stretch of a device is the time in which one thread alone allocates on it: with
+ * PyTorch a forward pass, or a backward pass, which has a thread of its own. The
+ * counts stop at their highest value.
+ */
+struct vs_life {
+    uint32_t within;    /* frees by the thread that allocated last, in the same stretch */
+    uint32_t later;     /* by that thread, in a later stretch */
+    uint32_t elsewhere; /* by another thread */
+    uint32_t thread;    /* that allocated last */
+    uint32_t freer;     /* of the last free by another thread */
+    uint32_t stretch;
+};
+struct vs_lives {
+    struct vs_life *items; /* index = site id - 1 */
+    size_t count, room;
+    struct {
+        uint32_t thread, stretch;
+    } devices[VS_DEVICE_SLOTS];
+    int error;
+};
+int vs_lives_start(struct vs_lives *lives, struct vs_state *state);
+void vs_lives_release(struct vs_lives *lives);
 
 /* ---- timeline.c: the curves -------------------------------------------------------------- */
 

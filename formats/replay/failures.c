@@ -153,6 +153,11 @@ static const struct hint hints[] = {
      "multicast needs NVSwitch and a running fabric manager; NCCL_NVLS_ENABLE=0 avoids it"},
     {ANY_RESULT, VS_KIND_MULTICAST_BIND,
      "multicast needs NVSwitch and a running fabric manager; NCCL_NVLS_ENABLE=0 avoids it"},
+    {ANY_RESULT, VS_KIND_COMM_CREATE,
+     "NCCL could not make the communicator; NCCL_DEBUG=INFO says why, and a call on memory that "
+     "failed under it is listed by itself"},
+    {ANY_RESULT, VS_KIND_COMM_DESTROY,
+     "NCCL could not end the communicator; NCCL_DEBUG=INFO says why"},
     {ANY_RESULT, VS_KIND_IPC_OPEN, "the exporting process may have ended or freed the memory"},
     {ANY_RESULT, VS_KIND_HOST_REGISTER,
      "the range may be pinned already, read-only, or over the limit of locked memory"},

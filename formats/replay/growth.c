@@ -103,6 +103,11 @@ static inline void note_more(struct vs_growth *growth, struct vs_track *track, i
         return;
     }
     track->levels[track->level_count++] = (struct vs_level){growth->tick, count, bytes};
+    growth->made_tick = growth->tick;
+    if (track->graphs != growth->graphs) {
+        track->graphs = growth->graphs;
+        track->allocs_before = track->allocs;
+    }
     if (count != 0 && ++track->allocs == track->next_beat)
         vs_steps_beat(growth, track);
 }
@@ -217,6 +222,10 @@ static void on_object(void *self, enum vs_object_kind kind, uint32_t site, int32
         growth->error = -ENOMEM;
     else
         note(growth, track, 0, count);
+    if (kind == VS_OBJECT_GRAPH_EXEC && count > 0) {
+        growth->graph_tick = growth->tick;
+        growth->graphs++;
+    }
 }
 
 static void on_event(void *self, const struct vs_state *state,

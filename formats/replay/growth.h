@@ -114,6 +114,8 @@ struct vs_track {
     int32_t high_count;
     uint32_t high_tick;
     uint32_t first_tick;
+    uint32_t graphs;        /* of those instantiated, at its last allocation */
+    uint32_t allocs_before; /* the last of them */
 };
 
 struct vs_growth {
@@ -123,9 +125,12 @@ struct vs_growth {
     size_t object_count, object_room;
     struct vs_sizes object_index; /* by kind and site: position + 1 */
     uint32_t tick;
-    uint32_t from_tick; /* of a window's beginning */
-    int32_t live;       /* blocks and objects followed */
-    uint32_t *fell_to;  /* for every number up to `live`: when so many or fewer were last left */
+    uint32_t from_tick;  /* of a window's beginning */
+    uint32_t made_tick;  /* of the last allocation */
+    uint32_t graph_tick; /* of the last graph instantiated */
+    uint32_t graphs;     /* how many were */
+    int32_t live;        /* blocks and objects followed */
+    uint32_t *fell_to;   /* for every number up to `live`: when so many or fewer were last left */
     size_t fell_room;
     struct vs_beats *candidates[VS_CANDIDATES];
     struct vs_beats marked;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts what costs memory without a size of its own: modules, executable
- * graphs, streams, contexts, exported and opened IPC memory, pools.
+ * graphs, streams, contexts, exported and opened IPC memory, pools, communicators.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -88,6 +88,12 @@ static bool change_of(const struct vs_state *state, const struct vs_event *event
     case VS_KIND_IPC_OPEN:
         *change = (struct change){VS_OBJECT_IPC_MAPPING, event->address, true};
         return true;
+    case VS_KIND_COMM_CREATE:
+    case VS_KIND_COMM_DESTROY:
+        /* Not by handle: that of some is known late or never. */
+        *change = (struct change){VS_OBJECT_COMMUNICATOR, state->communicator_now,
+                                  event->kind == VS_KIND_COMM_CREATE};
+        return state->communicator_now != 0;
     case VS_KIND_IPC_CLOSE:
         *change = (struct change){VS_OBJECT_IPC_MAPPING, event->address, false};
         return true;
@@ -107,6 +113,18 @@ static uint64_t ends_with(const struct vs_state *state, const struct change *cha
     return belongs && !library ? event->context : 0;
 }
 
+/* Where a communicator was asked for: its handle may have come at the end of a group of calls. */
+static uint32_t site_of(const struct vs_objects *objects, const struct change *change,
+                        const struct vs_event *event)
+{
+    const struct vs_communicator *communicator =
+        change->kind == VS_OBJECT_COMMUNICATOR ? vs_state_communicator(objects->state, change->key)
+                                               : NULL;
+    return communicator != NULL
+               ? communicator->site
+               : vs_state_site_of(objects->state, event, event->device, VS_LAYER_DRIVER, false);
+}
+
 static void tell(const struct vs_objects *objects, enum vs_object_kind kind, uint32_t site,
                  int32_t count)
 {
@@ -120,7 +138,7 @@ static void create(struct vs_objects *objects, const struct change *change,
     struct vs_live_objects *live = &objects->kinds[change->kind].live;
     if (vs_live_objects_get(live, change->key) != NULL)
         return; /* the same one again: a handle exported twice, a context retained */
-    uint32_t site = vs_state_site_of(objects->state, event, event->device, VS_LAYER_DRIVER, false);
+    uint32_t site = site_of(objects, change, event);
     struct vs_object *object = vs_live_objects_put(live, change->key);
     if (object == NULL)
         objects->error = -ENOMEM;
@@ -231,6 +249,7 @@ const char *vs_object_name(enum vs_object_kind kind)
         [VS_OBJECT_IPC_HANDLE] = "ipc_handle",
         [VS_OBJECT_IPC_MAPPING] = "ipc_mapping",
         [VS_OBJECT_POOL] = "pool",
+        [VS_OBJECT_COMMUNICATOR] = "communicator",
     };
     return names[kind];
 }

@@ -32,6 +32,8 @@ const char *vs_oom_class_name(enum vs_oom_class class)
         [VS_OOM_OTHER_STREAM] = "other_stream",
         [VS_OOM_PINNED_SEGMENT] = "pinned_segment",
         [VS_OOM_LIMIT] = "limit",
+        [VS_OOM_WAITING_STREAMS] = "waiting_streams",
+        [VS_OOM_FOLLOW_UP] = "follow_up",
     };
     return names[class];
 }
@@ -65,6 +67,7 @@ static bool look_at_holes(struct vs_ooms *ooms, const struct vs_device_state *de
         return false;
     oom->largest_known = true;
     oom->largest_free = layout->largest_free_bytes;
+    oom->waiting = layout->waiting_bytes;
     return true;
 }
 
@@ -87,37 +90,21 @@ static bool decided_by_call(struct vs_oom *oom, uint8_t kind)
     return true;
 }
 
-/* The stream that a segment's blocks are for; all mappings of one segment have the same. */
-static bool stream_of(const struct vs_state *state, const struct vs_segment *segment,
-                      uint64_t *stream)
-{
-    uint64_t end = segment->address + segment->size;
-    const struct vs_range *part = vs_ranges_from(&state->segments, segment->address);
-    while (part != NULL && part->start < end && !part->stream_known)
-        part = vs_ranges_from(&state->segments, part->start + part->size);
-    if (part == NULL || part->start >= end)
-        return false;
-    *stream = part->stream;
-    return true;
-}
-
 /* Every hole that the request fits into belongs to another stream than the one that asked. */
-static bool decided_by_stream(struct vs_ooms *ooms, struct vs_oom *oom,
-                              const struct vs_layout *layout)
+static bool decided_by_stream(struct vs_oom *oom, const struct vs_layout *layout)
 {
     uint64_t largest = 0, of_largest = 0;
     if (!oom->stream_known)
         return false;
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
-        uint64_t stream;
         if (segment->largest_free_bytes < oom->requested)
             continue;
-        if (!stream_of(ooms->state, segment, &stream) || stream == oom->stream)
+        if (!segment->stream_known || segment->stream == oom->stream)
             return false;
         if (segment->largest_free_bytes > largest) {
             largest = segment->largest_free_bytes;
-            of_largest = stream;
+            of_largest = segment->stream;
         }
     }
     if (largest == 0)
@@ -128,6 +115,43 @@ static bool decided_by_stream(struct vs_ooms *ooms, struct vs_oom *oom,
            size((int64_t)oom->requested).text, oom->stream, size((int64_t)largest).text,
            of_largest);
     return true;
+}
+
+/* What the device and the cache could give, with so much of the cache releasable. */
+static bool room_for(const struct vs_oom *oom, uint64_t releasable)
+{
+    bool free_known = oom->free_bytes != VS_FREE_UNKNOWN && oom->free_bytes <= INT64_MAX;
+    return free_known && oom->free_bytes + releasable >= oom->requested;
+}
+
+static bool fits(const struct vs_oom *oom, const struct vs_layout *layout)
+{
+    for (size_t i = 0; i < layout->count; i++) {
+        const struct vs_segment *segment = &layout->segments[i];
+        bool other = oom->stream_known && segment->stream_known && segment->stream != oom->stream;
+        if (!other && segment->largest_free_bytes >= oom->requested)
+            return true;
+    }
+    return room_for(oom, layout->releasable_bytes);
+}
+
+/* Blocks that were freed and wait for streams are what was missing. */
+static bool decided_by_waits(struct vs_ooms *ooms, struct vs_oom *oom,
+                             const struct vs_device_state *device, const struct vs_layout *layout)
+{
+    struct vs_layout idle;
+    if (oom->layer != VS_LAYER_FRAMEWORK || layout->waiting_bytes == 0 || fits(oom, layout))
+        return false;
+    bool decided = vs_layout_take_idle(ooms->state, device, &idle) == 0 && fits(oom, &idle);
+    vs_layout_release(&idle);
+    if (decided)
+        decide(oom, VS_OOM_WAITING_STREAMS,
+               "%s were asked for and would have fitted without the %s of freed blocks that waited "
+               "for other streams%s; the largest free block was %s",
+               size((int64_t)oom->requested).text, size((int64_t)layout->waiting_bytes).text,
+               ooms->state->capture_count != 0 ? ", as they do until the capture is over" : "",
+               size((int64_t)layout->largest_free_bytes).text);
+    return decided;
 }
 
 /* The segment that would have made room with the fewest live bytes gone, among those that hold
@@ -142,7 +166,7 @@ static const struct vs_segment *pinned_segment(const struct vs_oom *oom,
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
         uint64_t given_back = room + segment->reserved_bytes - segment->releasable_bytes;
-        if (segment->block_count == 0 ||
+        if (segment->live_count == 0 || segment->waiting_bytes != 0 ||
             segment->live_bytes > segment->reserved_bytes / PINNED_BY_AT_MOST ||
             (segment->reserved_bytes < oom->requested && given_back < oom->requested))
             continue;
@@ -164,7 +188,7 @@ static bool decided_by_pinned(struct vs_oom *oom, const struct vs_layout *layout
         "%s were asked for and would have fitted without the %s in %zu live block%s of a segment "
         "of %s; the largest free block was %s",
         size((int64_t)oom->requested).text, size((int64_t)pinned->live_bytes).text,
-        pinned->block_count, pinned->block_count == 1 ? "" : "s",
+        pinned->live_count, pinned->live_count == 1 ? "" : "s",
         size((int64_t)pinned->reserved_bytes).text, size((int64_t)layout->largest_free_bytes).text);
     return true;
 }
@@ -270,6 +294,28 @@ static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
         decide_by_bands(oom, device, &bands, (int64_t)oom->free_bytes);
 }
 
+/*
+ * Whether the same request would have been met right after: by a free block of its own stream, or
+ * by what was free on the device. What a framework could still have given back is not counted: it
+ * had tried that.
+ */
+static void decide_retry(struct vs_oom *oom, const struct vs_layout *layout)
+{
+    bool framework = oom->layer == VS_LAYER_FRAMEWORK;
+    struct vs_layout none = {0};
+    if (oom->class == VS_OOM_REQUEST_EXCEEDS_DEVICE || oom->class == VS_OOM_LIMIT) {
+        oom->retry_known = true;
+        return;
+    }
+    if (oom->requested == 0 || oom->free_bytes == VS_FREE_UNKNOWN || (framework && layout == NULL))
+        return;
+    oom->retry_known = true;
+    if (framework)
+        none = *layout;
+    none.releasable_bytes = 0;
+    oom->retry_fits = fits(oom, &none);
+}
+
 static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
                              const struct vs_device_state *device)
 {
@@ -278,11 +324,45 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
     if (device->total_bytes > 0 && oom->requested > device->total_bytes)
         decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
                size((int64_t)oom->requested).text, size((int64_t)device->total_bytes).text);
-    else if (!decided_by_limit(ooms, oom, device) &&
-             !(known && decided_by_stream(ooms, oom, &layout)) &&
+    else if (!decided_by_limit(ooms, oom, device) && !(known && decided_by_stream(oom, &layout)) &&
+             !(known && decided_by_waits(ooms, oom, device, &layout)) &&
              !(known && decided_by_pinned(oom, &layout)) && !decided_by_cache(oom))
         decide_by_device(ooms, oom, device);
+    decide_retry(oom, known ? &layout : NULL);
     vs_layout_release(&layout);
+}
+
+/* The thread's last request that failed; NULL: none. */
+static const struct vs_oom *earlier_request(const struct vs_ooms *ooms, uint32_t thread)
+{
+    for (size_t i = ooms->count; i-- > 0;)
+        if (ooms->items[i].thread == thread && ooms->items[i].requested != 0)
+            return &ooms->items[i];
+    return NULL;
+}
+
+static bool asks_for_nothing(uint8_t kind)
+{
+    return kind == VS_KIND_EVENT_RECORD || kind == VS_KIND_EVENT_QUERY ||
+           kind == VS_KIND_EVENT_DESTROY || kind == VS_KIND_STREAM_DESTROY ||
+           kind == VS_KIND_DEVICE_SET || kind == VS_KIND_CAPTURE_BEGIN;
+}
+
+/* A call that asks for no memory hands on the error that an earlier one left. */
+static bool decided_by_earlier(const struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
+{
+    const struct vs_oom *earlier =
+        asks_for_nothing(kind) ? earlier_request(ooms, oom->thread) : NULL;
+    if (earlier == NULL)
+        return false;
+    uint64_t since_ns = oom->time_ns - earlier->time_ns;
+    decide(
+        oom, VS_OOM_FOLLOW_UP,
+        "%s asks for no memory: it handed on the error of a call before it; %s earlier a request "
+        "for %s by %s had failed",
+        vs_state_string(ooms->state, oom->label), vs_format_time(since_ns).text,
+        size((int64_t)earlier->requested).text, vs_state_string(ooms->state, earlier->label));
+    return true;
 }
 
 void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
@@ -290,7 +370,7 @@ void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
     if (oom->requested > INT64_MAX)
         oom->requested = INT64_MAX; /* absurd, and larger than any device all the same */
     const struct vs_device_state *device = vs_state_device(ooms->state, oom->device);
-    if (decided_by_call(oom, kind))
+    if (decided_by_call(oom, kind) || decided_by_earlier(ooms, oom, kind))
         return;
     if (device == NULL) {
         decide(oom, VS_OOM_UNKNOWN, "the device of the call is not known");

@@ -199,16 +199,6 @@ static void on_failed(struct vs_ooms *ooms, const struct vs_sequenced_event *seq
     add_entry(ooms, &oom);
 }
 
-/* A framework cuts a segment for one stream only: the holes in it are that stream's. */
-static void note_stream(const struct vs_ooms *ooms, const struct vs_event *event)
-{
-    struct vs_range *segment = vs_ranges_find(&ooms->state->segments, event->address);
-    if (segment == NULL)
-        return;
-    segment->stream = event->stream;
-    segment->stream_known = true;
-}
-
 static bool gives_memory(uint8_t kind)
 {
     return kind == VS_KIND_FW_ALLOC || kind == VS_KIND_ALLOC || kind == VS_KIND_POOL_ALLOC ||
@@ -232,8 +222,6 @@ static void on_event(void *self, const struct vs_state *state,
     struct vs_ooms *ooms = self;
     const struct vs_event *event = &sequenced->event;
     ooms->now_ns = state->now_ns;
-    if (event->kind == VS_KIND_FW_ALLOC)
-        note_stream(ooms, event);
     if (event->kind == VS_KIND_FW_OOM)
         note_give_up(ooms, sequenced);
     else if (event->result != 0)

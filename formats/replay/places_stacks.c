@@ -41,7 +41,8 @@ static void add_frame(XXH3_state_t *hash, const struct vs_frame *frame, unsigned
 
 static bool is_plumbing(const struct vs_frame *frame)
 {
-    static const char *const modules[] = {"libc10", "libcuda", "libnvidia", "libvramscope"};
+    static const char *const modules[] = {"libc10", "libcuda", "libnvidia", "liboneflow",
+                                          "libvramscope"};
     const char *base = frame->module == NULL ? NULL : strrchr(frame->module, '/');
     base = base != NULL ? base + 1 : frame->module;
     for (size_t i = 0; base != NULL && i < sizeof(modules) / sizeof(modules[0]); i++)

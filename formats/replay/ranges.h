@@ -22,7 +22,8 @@ struct vs_range {
     int8_t device;
     uint8_t kind;
     bool stream_known;
-    uint64_t stream; /* segment: of the last block cut from it */
+    uint32_t pool;   /* segment: enum vs_cache_pool */
+    uint64_t stream; /* segment: that the first block of it was asked for on */
     /* The set's own. */
     struct vs_range *left, *right;
     uint32_t priority;

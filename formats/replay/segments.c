@@ -14,18 +14,25 @@ static int by_address(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static int take_blocks(const struct vs_state *state, int8_t device, struct vs_layout *layout)
+static int take_blocks(const struct vs_state *state, int8_t device, bool idle,
+                       struct vs_layout *layout)
 {
-    layout->blocks = malloc((state->blocks.count + 1) * sizeof(*layout->blocks));
+    size_t index = 0, most = state->blocks.count + state->waits.count + 1;
+    layout->blocks = malloc(most * sizeof(*layout->blocks));
     if (layout->blocks == NULL)
         return -ENOMEM;
-    size_t index = 0;
     uint64_t address;
     const struct vs_block *block;
+    const struct vs_wait *wait;
     while ((block = vs_blocks_next(&state->blocks, &index, &address)) != NULL)
         if (block->device == device)
             layout->blocks[layout->block_count++] =
-                (struct vs_segment_block){address, block->size, block->site};
+                (struct vs_segment_block){address, block->size, block->site, false};
+    index = 0;
+    while (!idle && (wait = vs_waits_next(&state->waits, &index, &address)) != NULL)
+        if (wait->device == device)
+            layout->blocks[layout->block_count++] =
+                (struct vs_segment_block){address, wait->size, 0, true};
     qsort(layout->blocks, layout->block_count, sizeof(*layout->blocks), by_address);
     return 0;
 }
@@ -43,6 +50,17 @@ static bool goes_on(const struct vs_state *state, const struct vs_range *next, u
     return reservation == NULL || reservation->start != end;
 }
 
+/* All mappings of one segment serve the same stream and pool; not all were cut from yet. */
+static void note_use(struct vs_segment *segment, const struct vs_range *range)
+{
+    if (range->stream_known) {
+        segment->stream = range->stream;
+        segment->stream_known = true;
+    }
+    if (range->pool != VS_CACHE_POOL_UNSEEN)
+        segment->pool = range->pool;
+}
+
 /* The segment that starts with `*at`, which becomes the range behind it. */
 static struct vs_segment span_of(const struct vs_state *state, struct vs_range **at)
 {
@@ -52,10 +70,12 @@ static struct vs_segment span_of(const struct vs_state *state, struct vs_range *
                                  .kind = (enum vs_segment_kind)(*at)->kind};
     int8_t device = (*at)->device;
     uint64_t end = segment.address + segment.size;
+    note_use(&segment, *at);
     struct vs_range *next = vs_ranges_from(&state->segments, end);
     while (segment.kind == VS_SEGMENT_PIECE && goes_on(state, next, end, device)) {
         end += next->size;
         segment.reserved_bytes += next->bytes;
+        note_use(&segment, next);
         next = vs_ranges_from(&state->segments, end);
     }
     segment.size = end - segment.address;
@@ -75,11 +95,20 @@ static uint64_t mapped_within(const struct vs_state *state, uint64_t from, uint6
     return bytes;
 }
 
-static void note_hole(const struct vs_state *state, struct vs_segment *segment, uint64_t from,
-                      uint64_t to)
+static size_t hole_size(uint64_t bytes)
+{
+    size_t size = 63 - (size_t)__builtin_clzll(bytes);
+    return size < VS_HOLE_SIZES ? size : VS_HOLE_SIZES - 1;
+}
+
+static void note_hole(const struct vs_state *state, struct vs_layout *layout,
+                      struct vs_segment *segment, uint64_t from, uint64_t to)
 {
     if (to <= from)
         return;
+    struct vs_holes *alike = &layout->holes[hole_size(to - from)];
+    alike->count++;
+    alike->bytes += to - from;
     segment->free_bytes += to - from;
     if (to - from > segment->largest_free_bytes)
         segment->largest_free_bytes = to - from;
@@ -88,7 +117,7 @@ static void note_hole(const struct vs_state *state, struct vs_segment *segment, 
 }
 
 /* Goes through the blocks from `*used` on. False: one lies before the segment, in none. */
-static bool fill(const struct vs_state *state, const struct vs_layout *layout, size_t *used,
+static bool fill(const struct vs_state *state, struct vs_layout *layout, size_t *used,
                  struct vs_segment *segment)
 {
     uint64_t from = segment->address, end = segment->address + segment->size;
@@ -98,12 +127,13 @@ static bool fill(const struct vs_state *state, const struct vs_layout *layout, s
     for (; *used < layout->block_count && layout->blocks[*used].address < end; ++*used) {
         const struct vs_segment_block *block = &layout->blocks[*used];
         known = known && block->address >= from;
-        note_hole(state, segment, from, block->address);
+        note_hole(state, layout, segment, from, block->address);
         from = block->address + block->size;
-        segment->live_bytes += block->size;
+        *(block->waits ? &segment->waiting_bytes : &segment->live_bytes) += block->size;
+        segment->live_count += !block->waits;
     }
     segment->block_count = *used - segment->first_block;
-    note_hole(state, segment, from, limit);
+    note_hole(state, layout, segment, from, limit);
     if (segment->kind != VS_SEGMENT_PIECE && segment->block_count == 0)
         segment->releasable_bytes = segment->free_bytes;
     return known && from <= end;
@@ -116,6 +146,7 @@ static int add(struct vs_layout *layout, const struct vs_segment *segment)
     if (!vs_grow(&layout->segments, &layout->room, layout->count + 1, sizeof(*layout->segments)))
         return -ENOMEM;
     layout->segments[layout->count++] = *segment;
+    layout->waiting_bytes += segment->waiting_bytes;
     layout->free_bytes += segment->free_bytes;
     layout->releasable_bytes += segment->releasable_bytes;
     if (segment->largest_free_bytes > layout->largest_free_bytes)
@@ -123,13 +154,13 @@ static int add(struct vs_layout *layout, const struct vs_segment *segment)
     return 0;
 }
 
-int vs_layout_take(const struct vs_state *state, const struct vs_device_state *device,
-                   struct vs_layout *out)
+static int take(const struct vs_state *state, const struct vs_device_state *device, bool idle,
+                struct vs_layout *out)
 {
     *out = (struct vs_layout){.known = device->pool_reserved == 0 && device->framework_seen &&
                                        device->unseen_reserved == 0};
     size_t used = 0;
-    int result = take_blocks(state, device->device, out);
+    int result = take_blocks(state, device->device, idle, out);
     struct vs_range *at = vs_ranges_from(&state->segments, 0);
     while (at != NULL && result == 0) {
         if (at->device != device->device) {
@@ -142,6 +173,18 @@ int vs_layout_take(const struct vs_state *state, const struct vs_device_state *d
     }
     out->known = out->known && used == out->block_count;
     return result;
+}
+
+int vs_layout_take(const struct vs_state *state, const struct vs_device_state *device,
+                   struct vs_layout *out)
+{
+    return take(state, device, false, out);
+}
+
+int vs_layout_take_idle(const struct vs_state *state, const struct vs_device_state *device,
+                        struct vs_layout *out)
+{
+    return take(state, device, true, out);
 }
 
 void vs_layout_release(struct vs_layout *layout)

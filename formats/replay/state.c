@@ -138,6 +138,8 @@ static void count_event(struct vs_state *state, const struct vs_event *event)
     counts->events++;
     if (event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE)
         counts->framework_events++;
+    else if (communicator_kind(event->kind))
+        return; /* of a library above CUDA */
     else if (layer == 'D' || layer == 'H' || layer == 'O')
         *(event->flags & VS_EVENT_RUNTIME ? &counts->runtime_events : &counts->driver_events) += 1;
 }
@@ -228,6 +230,11 @@ static void apply_other(struct vs_state *state, const struct vs_sequenced_event 
     case VS_KIND_POOL_TRIM:
         pool_report(state, event, event->pool);
         break;
+    case VS_KIND_COMM_BEGIN:
+    case VS_KIND_COMM_CREATE:
+    case VS_KIND_COMM_DESTROY:
+        communicator_event(state, sequenced);
+        break;
     default:
         apply_memory(state, event, undo);
         device_note(state, event, undo);
@@ -251,11 +258,15 @@ static void apply_done(struct vs_state *state, const struct vs_sequenced_event *
 static void apply(struct vs_state *state, const struct vs_sequenced_event *event)
 {
     state->undone = NULL;
+    state->communicator_now = 0;
+    state->thread_now = event->thread;
     measure_calls(state, event);
     if (event->event.kind == VS_KIND_UNDO)
         undo_take(state, event);
     else if (event->event.result == 0)
         apply_done(state, event);
+    else if (communicator_kind(event->event.kind))
+        communicator_event(state, event);
     else
         note_failed_request(state, &event->event);
     if (event->event.free_bytes != VS_FREE_UNKNOWN && event->event.device >= 0 &&
@@ -273,6 +284,7 @@ static void advance_time(struct vs_state *state, const struct vs_sequenced_event
     if (time > state->now_ns)
         state->now_ns = time;
     state->last_time_ns = state->now_ns;
+    state->now_thread = event->thread;
     if (event->sequence < state->last_sequence)
         state->counts.sequence_backwards++;
     state->last_sequence = event->sequence;
@@ -290,7 +302,7 @@ static unsigned interest_in(const struct vs_event *event)
         return VS_INTEREST_MEMORY;
     default:
         return event->kind == VS_KIND_STREAM_CREATE || event->kind == VS_KIND_STREAM_DESTROY ||
-                       event->kind == VS_KIND_UNDO
+                       event->kind == VS_KIND_UNDO || communicator_kind(event->kind)
                    ? VS_INTEREST_MEMORY
                    : VS_INTEREST_OTHER;
     }
@@ -309,6 +321,7 @@ int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *even
 {
     count_event(state, &event->event);
     advance_time(state, event);
+    cache_order(state, event);
     apply(state, event);
     for (size_t i = 0; i < state->touched_count; i++) {
         device_settle(state, state->touched[i]);
@@ -355,6 +368,9 @@ void vs_state_destroy(struct vs_state *state)
     vs_sizes_release(&state->site_index);
     vs_sizes_release(&state->owner_by_module);
     vs_blocks_release(&state->blocks);
+    vs_waits_release(&state->waits);
+    vs_wait_events_release(&state->wait_events);
+    vs_sizes_release(&state->recorders);
     vs_allocations_release(&state->allocations);
     vs_allocations_release(&state->hosts);
     vs_allocations_release(&state->arrays);
@@ -365,6 +381,7 @@ void vs_state_destroy(struct vs_state *state)
     vs_ranges_release(&state->mappings);
     vs_ranges_release(&state->segments);
     free(state->physicals);
+    free(state->communicators);
     free(state->sites);
     free(state->owners);
     free(state);

@@ -51,6 +51,7 @@ struct vs_site {
 struct vs_owner {
     char name[64];
     bool framework; /* a caching allocator: its driver memory is segments */
+    bool nccl;      /* its driver memory is that of communicators */
 };
 
 /* One change of what is live, told to subscribers before the totals move. */
@@ -72,6 +73,8 @@ enum vs_implicit {
     VS_IMPLICIT_OTHER,
     VS_IMPLICITS
 };
+
+struct vs_caching_layer;
 
 struct vs_layer_total {
     int64_t live_bytes;
@@ -98,6 +101,8 @@ struct vs_conclusion {
 enum { VS_CONCLUSIONS_KEPT = 256 };
 
 struct vs_device_state {
+    const struct vs_caching_layer
+        *caching_layer;   /* of the first block; NULL none, or not a known one */
     uint64_t total_bytes; /* 0 unknown */
     struct vs_layer_total layers[VS_LAYERS];
 
@@ -111,6 +116,11 @@ struct vs_device_state {
     int64_t before_recording;         /* blocks it had before the first event, not freed since */
     int64_t unseen_reserved;          /* what it reports beyond the segments seen */
     int64_t pool_reserved, pool_used; /* of driver pools it works on */
+    int64_t waiting_bytes;            /* freed, and still waited for */
+    uint64_t deferred_waits;          /* events of blocks that are not known */
+    bool freed_in_capture;            /* since the last block outside of one: may wait */
+    int64_t unknown_pool_bytes;       /* segments of which the pool is not known */
+    int64_t private_reserved, private_allocated, private_waiting; /* of segments in private pools */
     int64_t reserved_peak;
     uint64_t reserved_peak_ns;
 
@@ -183,6 +193,8 @@ struct vs_bands {
     int64_t device, other_process, unexplained;
     int64_t implicit[VS_IMPLICITS], implicit_uncertainty;
     int64_t reserved, backed, unbacked, allocated, cached;
+    int64_t pending, private_pool; /* parts of cached, without a byte in common */
+    bool pending_known, private_pool_known;
     int64_t direct, managed;
     int64_t host_pinned, host_pinned_requested;
     int64_t cgroup_limit, host_rss; /* -1 unknown */
@@ -203,7 +215,39 @@ struct vs_block {
     uint64_t size;
     uint32_t site;
     int8_t device;
+    bool private_pool;
 };
+
+/* Which pool of a cache a segment belongs to. */
+enum vs_cache_pool {
+    VS_CACHE_POOL_UNSEEN, /* no block was cut from it yet */
+    VS_CACHE_POOL_UNKNOWN,
+    VS_CACHE_POOL_DEFAULT,
+    VS_CACHE_POOL_PRIVATE /* and above: + the number of the capture that first used it, from 0 */
+};
+
+/* A block that was freed while other streams may use it: not free before their events complete. */
+struct vs_wait {
+    uint64_t size;
+    uint32_t events; /* still to complete */
+    int8_t device;
+    bool private_pool;
+};
+/* An event recorded for such a block; `block` 0: which one is not known (yet). */
+struct vs_wait_event {
+    uint64_t block;
+    uint64_t previous; /* handle of the one its thread recorded before, 0 none */
+    int8_t device;
+    bool deferred; /* counted in deferred_waits */
+};
+/* A stream capture under way. */
+struct vs_capture {
+    uint64_t stream;
+    uint32_t thread;
+    uint32_t pool; /* enum vs_cache_pool */
+    bool has_segments;
+};
+enum { VS_CAPTURES_OPEN = 64 };
 
 enum vs_allocation_type {
     VS_ALLOCATION_DIRECT,
@@ -222,6 +266,7 @@ struct vs_allocation {
     uint64_t context;
     uint64_t pool;
     uint32_t site;
+    uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
     uint8_t type;
@@ -236,11 +281,34 @@ struct vs_physical {
     uint64_t serial; /* never used twice: tells a reused slot from the one that was meant */
     uint32_t handles;
     uint32_t site;
+    uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
     bool ours; /* memory of this process on a device */
     bool host;
     bool live;
+};
+
+/* A communicator of NCCL, from the call that makes it until it is destroyed and holds nothing. */
+enum vs_communicator_phase {
+    VS_COMMUNICATOR_GONE, /* or never made */
+    VS_COMMUNICATOR_MAKING,
+    VS_COMMUNICATOR_LIVE
+};
+enum { VS_RANK_UNKNOWN = -1 };
+struct vs_communicator {
+    uint64_t serial;    /* never used twice */
+    uint64_t handle;    /* 0 not known */
+    uint64_t begin;     /* sequence of the record before it was made */
+    uint64_t destroyed; /* sequence of the record of its end; 0 none */
+    uint64_t ranks;     /* 0 not known */
+    int64_t rank;       /* VS_RANK_UNKNOWN */
+    int64_t bytes;      /* of device memory that is known to be its own */
+    uint32_t pieces;    /* in so many allocations */
+    uint32_t thread;    /* that makes it */
+    uint32_t site;
+    int8_t device;
+    uint8_t phase;
 };
 
 struct vs_handle {
@@ -267,6 +335,8 @@ enum vs_segment_kind {
 };
 
 VS_MAP_DEFINE(vs_blocks, struct vs_block);
+VS_MAP_DEFINE(vs_waits, struct vs_wait);
+VS_MAP_DEFINE(vs_wait_events, struct vs_wait_event);
 VS_MAP_DEFINE(vs_allocations, struct vs_allocation);
 VS_MAP_DEFINE(vs_handles, struct vs_handle);
 VS_MAP_DEFINE(vs_pools, struct vs_pool);
@@ -361,11 +431,21 @@ struct vs_state {
     struct vs_sizes owner_by_module;
     uint32_t last_module; /* asked for last, and its owner; valid while there are owners */
     uint16_t last_owner;
+    /* Of the call asked about last, and of the label: what layers.h says. */
+    uint16_t last_call, last_label;
+    bool last_label_takes_segments;
+    const struct vs_caching_layer *last_layer;
 
     struct vs_blocks blocks;
-    struct vs_allocations allocations; /* by device address */
-    struct vs_allocations hosts;       /* by host address */
-    struct vs_allocations arrays;      /* by handle */
+    struct vs_waits waits;             /* by address of the block */
+    struct vs_wait_events wait_events; /* by handle */
+    struct vs_sizes recorders;         /* by thread: the event it just recorded */
+    struct vs_capture captures[VS_CAPTURES_OPEN];
+    size_t capture_count, captures_missed; /* open ones; of them not kept */
+    uint32_t capture_number;               /* of all so far */
+    struct vs_allocations allocations;     /* by device address */
+    struct vs_allocations hosts;           /* by host address */
+    struct vs_allocations arrays;          /* by handle */
     struct vs_sizes
         graph_addresses; /* of allocation nodes: a free of one is a node's, or a launch's */
     struct vs_handles handles;
@@ -375,6 +455,12 @@ struct vs_state {
     uint32_t spare_physical; /* index + 1 */
     uint64_t physical_serial;
     struct vs_ranges reservations, mappings, segments;
+
+    struct vs_communicator *communicators;
+    size_t communicator_count, communicator_room;
+    uint64_t communicator_serial; /* of the last one */
+    uint64_t communicator_now;    /* that the event being folded made or ended; 0 none */
+    uint32_t thread_now;          /* of the event being folded */
 
     bool lost_gave_back; /* a lost event released memory: whose and how much is not known */
     int64_t host_pinned, host_pinned_requested;
@@ -392,7 +478,8 @@ struct vs_state {
     uint64_t last_time_ns;
     uint64_t last_sequence;
     uint64_t now_ns; /* of the event being folded, never backwards */
-    int error;       /* sticky: -ENOMEM */
+    uint32_t now_thread;
+    int error; /* sticky: -ENOMEM */
 };
 
 /* ---- functions ----------------------------------------------------------------- */
@@ -422,6 +509,8 @@ struct vs_device_state *vs_state_device(const struct vs_state *state, int device
 
 void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
                     struct vs_bands *out);
+/* Held outside of the framework's segments now, as the device grants it. */
+int64_t vs_device_direct(const struct vs_device_state *device);
 /* Reserved by the framework now. */
 int64_t vs_device_reserved(const struct vs_device_state *device);
 /* The layer a person asks about first on this device: the framework if there is one. */
@@ -439,6 +528,15 @@ bool vs_state_by_framework(struct vs_state *state, const struct vs_event *event)
 /* Site of an event, made when new; 0 without memory. */
 uint32_t vs_state_site_of(struct vs_state *state, const struct vs_event *event, int8_t device,
                           enum vs_layer layer, bool segment);
+
+/* The communicator of a serial; NULL when it is gone and forgotten. */
+const struct vs_communicator *vs_state_communicator(const struct vs_state *state, uint64_t serial);
+
+/*
+ * Bytes asked for by NCCL now: those known to be a communicator's, and all outside of
+ * stream-ordered pools, which count by their reserve.
+ */
+void vs_state_communicator_bytes(const struct vs_state *state, int64_t *known, int64_t *all);
 
 /* Free space inside the segments of a device, by walking them; O(live blocks · log). */
 struct vs_free_space {

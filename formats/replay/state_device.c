@@ -295,6 +295,12 @@ static void add_band_owner(struct vs_bands *bands, uint16_t owner, int64_t bytes
     bands->by_owner[bands->owners++].bytes = bytes;
 }
 
+int64_t vs_device_direct(const struct vs_device_state *device)
+{
+    /* A caching library that reports no blocks: its memory is a program's like any other. */
+    return device_direct(device) + (device->framework_seen ? 0 : device->segment_backed);
+}
+
 static void direct_bands(const struct vs_device_state *device, struct vs_bands *bands)
 {
     int64_t named = 0;
@@ -303,17 +309,15 @@ static void direct_bands(const struct vs_device_state *device, struct vs_bands *
         if (device->owner_bytes[owner] != 0)
             add_band_owner(bands, (uint16_t)owner, device->owner_bytes[owner]);
     }
-    bands->direct = device_direct(device);
+    bands->direct = vs_device_direct(device);
     bands->lost = lost_direct(device);
-    bands->rounding = bands->direct - named - bands->lost;
-    if (!device->framework_seen && device->segment_backed != 0) {
-        /* A caching library that reports no blocks: its memory is a program's like any other. */
-        bands->direct += device->segment_backed;
+    bands->rounding = device_direct(device) - named - bands->lost;
+    if (!device->framework_seen && device->segment_backed != 0)
         add_band_owner(bands, device->framework_owner, device->segment_backed);
-    }
 }
 
-static void framework_bands(const struct vs_device_state *device, struct vs_bands *bands)
+static void framework_bands(const struct vs_state *state, const struct vs_device_state *device,
+                            struct vs_bands *bands)
 {
     if (!device->framework_seen)
         return;
@@ -322,6 +326,7 @@ static void framework_bands(const struct vs_device_state *device, struct vs_band
     bands->unbacked = bands->reserved - bands->backed;
     bands->allocated = device->layers[VS_LAYER_FRAMEWORK].live_bytes;
     bands->cached = bands->reserved - bands->allocated;
+    cache_bands(state, device, bands);
 }
 
 void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
@@ -334,7 +339,7 @@ void vs_state_bands(const struct vs_state *state, const struct vs_device_state *
                              .cgroup_limit = state->cgroup_limit,
                              .host_rss = state->host_rss};
     direct_bands(device, out);
-    framework_bands(device, out);
+    framework_bands(state, device, out);
     if (!device->measured)
         return;
     out->device = device->used_bytes;

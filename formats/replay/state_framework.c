@@ -4,6 +4,7 @@
  * both are compared; a difference is counted, then our figure is set to its, so
  * that one fault is one count and later totals are right again.
  */
+#include "layers.h"
 #include "state_internal.h"
 
 /* ---- totals -------------------------------------------------------------------- */
@@ -78,12 +79,52 @@ static void check_place(struct vs_state *state, struct vs_device_state *device,
     if (is_inside(state, event->address, event->size))
         return;
     if (vs_ranges_find(&state->segments, event->address) == NULL && promote(state, device, event) &&
-        is_inside(state, event->address, event->size))
+        is_inside(state, event->address, event->size)) {
+        cache_pool_unknown(state, device, event->address, event->size);
         return;
+    }
     state->counts.blocks_outside++;
 }
 
 /* ---- events ---------------------------------------------------------------------- */
+
+static const struct vs_caching_layer *layer_of(struct vs_state *state, const struct vs_event *event)
+{
+    if (event->call != state->last_call) {
+        state->last_call = event->call;
+        state->last_layer =
+            event->call == 0 ? NULL : vs_layer_of_call(vs_state_string(state, event->call));
+    }
+    return event->call == 0 ? NULL : state->last_layer;
+}
+
+/* Of the memory an address lies in: a block, a segment, or an allocation that will be one. */
+static int8_t device_at(struct vs_state *state, uint64_t address)
+{
+    const struct vs_block *block = vs_blocks_get(&state->blocks, address);
+    const struct vs_range *segment = vs_ranges_find(&state->segments, address);
+    const struct vs_allocation *allocation = vs_allocations_get(&state->allocations, address);
+    return block != NULL        ? block->device
+           : segment != NULL    ? segment->device
+           : allocation != NULL ? allocation->device
+                                : VS_DEVICE_UNKNOWN;
+}
+
+/*
+ * The event, or a copy that says which device a layer's block is on where the layer does not;
+ * NULL for a block on no device that is known: the host's.
+ */
+static const struct vs_sequenced_event *place(struct vs_state *state,
+                                              const struct vs_sequenced_event *told,
+                                              struct vs_sequenced_event *copy)
+{
+    const struct vs_caching_layer *layer = layer_of(state, &told->event);
+    if (layer == NULL || !layer->by_place)
+        return told;
+    *copy = *told;
+    copy->event.device = device_at(state, told->event.address);
+    return copy->event.device == VS_DEVICE_UNKNOWN ? NULL : copy;
+}
 
 static void note_framework(struct vs_state *state, struct vs_device_state *device,
                            const struct vs_event *event)
@@ -93,10 +134,15 @@ static void note_framework(struct vs_state *state, struct vs_device_state *devic
         return;
     device->framework_seen = true;
     device->framework_owner = state_owner(state, event->module);
+    device->caching_layer = layer_of(state, event);
 }
 
-void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *sequenced)
+void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *told)
 {
+    struct vs_sequenced_event copy;
+    const struct vs_sequenced_event *sequenced = place(state, told, &copy);
+    if (sequenced == NULL)
+        return;
     const struct vs_event *event = &sequenced->event;
     struct vs_device_state *device = state_device(state, event->device);
     if (device == NULL || event->address == 0 || event->size > INT64_MAX)
@@ -110,12 +156,14 @@ void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *se
     if (block->site != 0) {
         state->counts.framework_alloc_on_live++;
         state_move(state, block->site, -(int64_t)block->size, -1);
+        device->private_allocated -= block->private_pool ? (int64_t)block->size : 0;
     }
     block->size = event->size;
     block->device = event->device;
     block->site = vs_state_site_of(state, event, event->device, VS_LAYER_FRAMEWORK, false);
     state_move(state, block->site, (int64_t)event->size, +1);
     check_place(state, device, event);
+    cache_block(state, device, sequenced, block);
     compare_totals(state, device, sequenced);
 }
 
@@ -133,8 +181,12 @@ static void free_unknown(struct vs_state *state, struct vs_device_state *device,
                0);
 }
 
-void framework_free(struct vs_state *state, const struct vs_sequenced_event *sequenced)
+void framework_free(struct vs_state *state, const struct vs_sequenced_event *told)
 {
+    struct vs_sequenced_event copy;
+    const struct vs_sequenced_event *sequenced = place(state, told, &copy);
+    if (sequenced == NULL)
+        return;
     const struct vs_event *event = &sequenced->event;
     struct vs_device_state *device = state_device(state, event->device);
     if (device == NULL || event->address == 0 || event->size > INT64_MAX)
@@ -148,6 +200,7 @@ void framework_free(struct vs_state *state, const struct vs_sequenced_event *seq
             state->counts.free_size_differs++;
         struct vs_block gone = *known;
         vs_blocks_remove(&state->blocks, event->address);
+        cache_block_freed(state, device, sequenced, &gone);
         state_move(state, gone.site, -(int64_t)gone.size, -1);
     }
     compare_totals(state, device, sequenced);

@@ -17,6 +17,13 @@ static inline uint64_t vs_round_up(uint64_t bytes, uint64_t step)
     return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
 }
 
+/* Whom a segment of a cache serves. */
+struct vs_cache_use {
+    uint64_t stream;
+    uint32_t pool; /* enum vs_cache_pool */
+    bool stream_known;
+};
+
 struct vs_undo_range {
     enum { VS_UNDO_RESERVATION, VS_UNDO_SEGMENT, VS_UNDO_MAPPING } set;
     struct vs_range range;
@@ -61,6 +68,7 @@ struct vs_undo {
     int64_t lost_bytes, lost_count; /* counted as lost because of it */
     bool repeated;                  /* the call beneath it told the same free by itself */
     struct vs_allocation allocation;
+    struct vs_cache_use use;      /* of an allocation that is a segment */
     uint32_t handle_object;       /* index of the physical memory + 1 */
     struct vs_physical physical;  /* as it was */
     struct vs_undo_range *ranges; /* owned */
@@ -146,6 +154,35 @@ void pool_settled(struct vs_state *state, const struct vs_device_state *device);
 /* state_framework.c */
 void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *event);
 void framework_free(struct vs_state *state, const struct vs_sequenced_event *event);
+
+/* state_communicators.c */
+void communicator_event(struct vs_state *state, const struct vs_sequenced_event *event);
+/* An event of a communicator is taken back. */
+void communicator_undo(struct vs_state *state, const struct vs_sequenced_event *event);
+/* Index + 1 of the communicator an event's memory is for; 0 when that is not known. */
+uint32_t communicator_of(struct vs_state *state, const struct vs_event *event);
+void communicator_add(struct vs_state *state, uint32_t communicator, int64_t bytes, int sign);
+bool communicator_kind(uint8_t kind);
+
+/* state_cache.c */
+/* Before anything else is made of the event: events recorded and complete, captures. */
+void cache_order(struct vs_state *state, const struct vs_sequenced_event *event);
+/* A block was cut: its segments get the stream and pool it was asked for on. */
+void cache_block(struct vs_state *state, struct vs_device_state *device,
+                 const struct vs_sequenced_event *event, struct vs_block *block);
+/* A block was freed. */
+void cache_block_freed(struct vs_state *state, struct vs_device_state *device,
+                       const struct vs_sequenced_event *event, const struct vs_block *block);
+/* An allocator under the cache gave it the segment at `address`: for which pool is not known. */
+void cache_pool_unknown(struct vs_state *state, struct vs_device_state *device, uint64_t address,
+                        uint64_t size);
+/* Counts a segment in (+1) or out (-1) of the totals of its pool. */
+void cache_count(struct vs_device_state *device, const struct vs_range *segment, int sign);
+/* Keeps whom the segment at `address` serves, and gives it back to one that is there again. */
+void cache_keep(struct vs_state *state, uint64_t address, struct vs_undo *undo);
+void cache_restore(struct vs_state *state, uint64_t address, const struct vs_undo *undo);
+void cache_bands(const struct vs_state *state, const struct vs_device_state *device,
+                 struct vs_bands *bands);
 
 /* state_device.c */
 void device_note(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo);

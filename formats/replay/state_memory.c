@@ -56,6 +56,7 @@ void memory_count(struct vs_state *state, const struct vs_allocation *allocation
     default:
         return;
     }
+    communicator_add(state, allocation->communicator, bytes, sign);
     state_move(state, allocation->site, sign * bytes, sign);
 }
 
@@ -269,14 +270,15 @@ static struct vs_allocation from_event(struct vs_state *state, const struct vs_e
                                        enum vs_allocation_type type, enum vs_layer layer)
 {
     bool segment = type == VS_ALLOCATION_DIRECT && vs_state_by_framework(state, event);
-    return (struct vs_allocation){.size = event->size,
-                                  .context = event->context,
-                                  .site =
-                                      vs_state_site_of(state, event, event->device, layer, segment),
-                                  .owner = state_owner(state, event->module),
-                                  .device = event->device,
-                                  .type = (uint8_t)type,
-                                  .segment = segment};
+    return (struct vs_allocation){
+        .size = event->size,
+        .context = event->context,
+        .site = vs_state_site_of(state, event, event->device, layer, segment),
+        .communicator = layer == VS_LAYER_DRIVER ? communicator_of(state, event) : 0,
+        .owner = state_owner(state, event->module),
+        .device = event->device,
+        .type = (uint8_t)type,
+        .segment = segment};
 }
 
 void memory_alloc(struct vs_state *state, const struct vs_event *event)
@@ -392,6 +394,7 @@ static void free_in(struct vs_state *state, struct vs_allocations *map, uint64_t
     if (undo != NULL) {
         undo->what = VS_UNDO_ALLOCATION;
         undo->allocation = *known;
+        cache_keep(state, key, undo);
     }
     if (known->type == VS_ALLOCATION_DIRECT || map == &state->hosts)
         check_freed(state, event, known->size, undo);
@@ -442,6 +445,7 @@ void memory_restore(struct vs_state *state, const struct vs_undo *undo)
         known->granted++;
     else if (known == NULL)
         remember_in(state, map, key, &undo->allocation);
+    cache_restore(state, key, undo);
 }
 
 /* ---- the end of a context ------------------------------------------------------------ */

@@ -187,6 +187,7 @@ void pool_alloc(struct vs_state *state, const struct vs_event *event)
                                        .device = event->device,
                                        .type = VS_ALLOCATION_POOL};
     allocation.site = vs_state_site_of(state, event, event->device, layer, false);
+    allocation.communicator = communicator_of(state, event);
     memory_remember(state, event->address, &allocation);
     if (is_stale(pool, event)) /* the latest figures have this allocation in them */
         correct_used(state, pool, -(int64_t)allocation.granted);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers.h"
 #include "state_internal.h"
 
 enum { FIRST_ROOM = 64 };
@@ -13,7 +14,13 @@ enum { FIRST_ROOM = 64 };
 /* Libraries whose driver memory a caching allocator cuts into blocks it reports. */
 static bool is_framework_library(const char *name)
 {
-    return strcmp(name, "libc10_cuda") == 0 || strcmp(name, "libc10_hip") == 0;
+    const struct vs_caching_layer *layer = vs_layer_of_library(name);
+    return layer != NULL && layer->library_takes_segments;
+}
+
+static bool is_nccl_library(const char *name)
+{
+    return strcmp(name, "libnccl") == 0 || strcmp(name, "librccl") == 0;
 }
 
 static bool is_hash(const char *text, size_t length)
@@ -82,6 +89,7 @@ static uint16_t add_owner(struct vs_state *state, const char *name)
     struct vs_owner *owner = &state->owners[state->owner_count];
     snprintf(owner->name, sizeof(owner->name), "%s", name);
     owner->framework = is_framework_library(name);
+    owner->nccl = is_nccl_library(name);
     return (uint16_t)state->owner_count++;
 }
 
@@ -117,10 +125,20 @@ const char *vs_state_owner_name(const struct vs_state *state, uint16_t owner)
     return owner < state->owner_count ? state->owners[owner].name : "unknown";
 }
 
+static bool takes_segments(struct vs_state *state, uint16_t label)
+{
+    if (label != state->last_label) {
+        state->last_label = label;
+        state->last_label_takes_segments = vs_layer_takes_segments(vs_state_string(state, label));
+    }
+    return label != 0 && state->last_label_takes_segments;
+}
+
 bool vs_state_by_framework(struct vs_state *state, const struct vs_event *event)
 {
     uint16_t owner = state_owner(state, event->module);
-    return owner < state->owner_count && state->owners[owner].framework;
+    return (owner < state->owner_count && state->owners[owner].framework) ||
+           takes_segments(state, event->label);
 }
 
 const char *vs_state_string(const struct vs_state *state, uint32_t id)

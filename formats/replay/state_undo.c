@@ -84,6 +84,7 @@ void undo_take(struct vs_state *state, const struct vs_sequenced_event *event)
     if (event->event.result != 0)
         state->counts.undone++; /* else the call beneath is the event */
     restore(state, undo);
+    communicator_undo(state, event);
     undo->what = VS_UNDO_NOTHING;
     undo->unknown = false;
 }

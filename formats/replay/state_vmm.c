@@ -30,6 +30,7 @@ static void count_physical(struct vs_state *state, const struct vs_physical *phy
         state->host_pinned_requested += sign * (int64_t)physical->size;
     }
     count_direct(state, physical, physical->size - physical->mapped_in_segments, sign);
+    communicator_add(state, physical->communicator, (int64_t)physical->size, sign);
     state_move(state, physical->site, sign * (int64_t)physical->size, sign);
 }
 
@@ -127,6 +128,8 @@ static void create(struct vs_state *state, const struct vs_event *event, bool ou
                                    .device = event->device,
                                    .ours = ours && event->size <= INT64_MAX,
                                    .host = host};
+    if (physical.ours && !host)
+        physical.communicator = communicator_of(state, event);
     if (physical.ours)
         physical.site = vs_state_site_of(state, event, event->device, layer, segment);
     uint32_t object = add_physical(state, &physical);
@@ -241,8 +244,10 @@ void vmm_drop_segment(struct vs_state *state, struct vs_range *segment)
         detach(state, mapping);
         at = mapping->start + mapping->size;
     }
-    if (device != NULL)
+    if (device != NULL) {
         device->segment_bytes -= (int64_t)segment->bytes;
+        cache_count(device, segment, -1);
+    }
     vs_ranges_remove(&state->segments, segment);
 }
 
@@ -533,8 +538,15 @@ static void restore_range(struct vs_state *state, const struct vs_undo_range *ke
         uint32_t object = revive(state, range->object, &kept->physical);
         add_mapping(state, range->start, range->size, object, range->device);
     } else if (kept->set == VS_UNDO_SEGMENT) {
-        add_segment(state, range->start, range->size, (enum vs_segment_kind)range->kind,
-                    range->bytes, range->device);
+        struct vs_range *segment =
+            add_segment(state, range->start, range->size, (enum vs_segment_kind)range->kind,
+                        range->bytes, range->device);
+        if (segment == NULL)
+            return;
+        segment->pool = range->pool;
+        segment->stream = range->stream;
+        segment->stream_known = range->stream_known;
+        cache_count(state_device(state, range->device), segment, +1);
     } else {
         struct vs_range *again = vs_ranges_insert(set, range->start, range->size);
         if (again == NULL)

@@ -17,7 +17,8 @@ enum {
     LONGEST_ROUND = 256,
     SHORT_ROUND = 8,
     CHURN_ALLOCS = 3,
-    ALONE_STEPS = 1000 /* of a site whose memory never comes back, to be taken for steps */
+    STEPS_OF_A_GRAPH = 4, /* at most, for a graph's capture to be the step */
+    ALONE_STEPS = 1000    /* of a site whose memory never comes back, to be taken for steps */
 };
 
 /* ---- the list of occurrences ------------------------------------------------------------- */
@@ -99,6 +100,7 @@ static struct round find_round(const struct vs_beats *beats, enum round_view vie
 struct rates {
     uint32_t *counts; /* of allocations, sorted */
     size_t count;
+    uint64_t sum;
 };
 
 static int by_number(const void *a, const void *b)
@@ -117,17 +119,37 @@ static bool churns(const struct vs_track *track)
            (uint64_t)highest * 2 <= track->allocs + 1ULL;
 }
 
-static int collect_rates(const struct vs_growth *growth, struct rates *rates)
+/* Which part of the run is looked at. */
+enum part { ALL_OF_IT, BEHIND_THE_GRAPHS };
+
+static uint32_t part_begins(const struct vs_growth *growth, enum part part)
+{
+    return part == BEHIND_THE_GRAPHS && growth->graph_tick > growth->from_tick ? growth->graph_tick
+                                                                               : growth->from_tick;
+}
+
+static uint32_t allocs_in(const struct vs_growth *growth, const struct vs_track *track,
+                          enum part part)
+{
+    if (part == ALL_OF_IT)
+        return track->allocs;
+    return track->graphs == growth->graphs ? track->allocs - track->allocs_before : 0;
+}
+
+static int collect_rates(const struct vs_growth *growth, enum part part, struct rates *rates)
 {
     size_t room = growth->track_count + growth->object_count;
-    rates->counts = malloc((room + 1) * sizeof(*rates->counts));
-    rates->count = 0;
+    *rates = (struct rates){.counts = malloc((room + 1) * sizeof(*rates->counts))};
     if (rates->counts == NULL)
         return -ENOMEM;
     const struct vs_track *track;
-    for (size_t i = 0; (track = vs_growth_track(growth, i)) != NULL; i++)
-        if (churns(track))
-            rates->counts[rates->count++] = track->allocs;
+    for (size_t i = 0; (track = vs_growth_track(growth, i)) != NULL; i++) {
+        uint32_t allocs = allocs_in(growth, track, part);
+        if (allocs < CHURN_ALLOCS || !churns(track))
+            continue;
+        rates->counts[rates->count++] = allocs;
+        rates->sum += allocs;
+    }
     qsort(rates->counts, rates->count, sizeof(*rates->counts), by_number);
     return 0;
 }
@@ -138,15 +160,26 @@ static bool is_about(uint64_t number, uint64_t wanted)
     return off <= 1 || off * 50 <= wanted;
 }
 
-/* The share of sites that allocate a whole number of times in each of `steps` steps. */
-static double share_in_step(const struct rates *rates, uint64_t steps)
+/* What allocates a whole number of times in each step. */
+struct in_step {
+    double sites, allocs; /* shares of them */
+};
+
+static struct in_step share_in_step(const struct rates *rates, uint64_t steps)
 {
-    size_t fitting = 0;
+    size_t sites = 0;
+    uint64_t allocs = 0;
     for (size_t i = 0; i < rates->count; i++) {
         uint64_t times = (rates->counts[i] + steps / 2) / steps;
-        fitting += times != 0 && is_about(rates->counts[i], times * steps);
+        if (times == 0 || !is_about(rates->counts[i], times * steps))
+            continue;
+        sites++;
+        allocs += rates->counts[i];
     }
-    return rates->count == 0 ? 0 : (double)fitting / (double)rates->count;
+    if (rates->count == 0)
+        return (struct in_step){0};
+    return (struct in_step){(double)sites / (double)rates->count,
+                            (double)allocs / (double)rates->sum};
 }
 
 static size_t sites_at(const struct rates *rates, uint64_t times)
@@ -222,7 +255,7 @@ static void make_room(struct vs_growth *growth, struct vs_beats *beats)
 {
     struct rates rates;
     if (!beats->settled) {
-        if (collect_rates(growth, &rates) != 0) {
+        if (collect_rates(growth, ALL_OF_IT, &rates) != 0) {
             growth->error = -ENOMEM;
             return;
         }
@@ -400,33 +433,44 @@ static uint32_t span_of(const struct vs_beats *beats)
     return beats->count < 2 ? 0 : beats->items[beats->count - 1].tick - beats->items[0].tick;
 }
 
-/* Most steps take about as many ticks as the middle one. */
+/*
+ * Most steps take about as many ticks as the middle one, and these a good part of the
+ * time: the batches of an evaluation now and then are close to each other, too.
+ */
 static bool is_even(const struct vs_beats *beats)
 {
     uint32_t gaps[VS_BEATS_KEPT];
     size_t count = beats->count - 1, fitting = 0;
+    uint64_t ticks = 0;
     for (size_t i = 0; i < count; i++)
         gaps[i] = beats->items[i + 1].tick - beats->items[i].tick;
     qsort(gaps, count, sizeof(gaps[0]), by_number);
     uint64_t middle = gaps[count / 2];
-    for (size_t i = 0; i < count; i++)
-        fitting += gaps[i] * 2ULL >= middle && gaps[i] <= middle * 2;
-    return fitting * 10 >= count * 6;
+    for (size_t i = 0; i < count; i++) {
+        if (gaps[i] * 2ULL < middle || gaps[i] > middle * 2)
+            continue;
+        fitting++;
+        ticks += gaps[i];
+    }
+    return fitting * 10 >= count * 6 && ticks * 4 >= span_of(beats);
 }
 
 struct candidate {
     struct vs_beats *beats;
-    double share;
+    struct in_step share;
     bool churning;
 };
 
-static bool is_eligible(const struct vs_growth *growth, const struct vs_track *track)
+static bool is_eligible(const struct vs_growth *growth, const struct vs_track *track,
+                        enum part part)
 {
     const struct vs_beats *beats =
         track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
     if (beats == NULL || beats->owner != vs_track_key(track) || steps_of(beats) < LEAST_STEPS)
         return false;
-    uint64_t whole = growth->tick - growth->from_tick, span = span_of(beats);
+    uint32_t from = part_begins(growth, part);
+    uint64_t whole = growth->made_tick > from ? growth->made_tick - from : 0;
+    uint64_t span = span_of(beats);
     if (churns(track))
         return span * 10 >= whole * 3 && is_even(beats);
     return steps_of(beats) >= ALONE_STEPS && span * 10 >= whole * 8 && is_even(beats);
@@ -444,30 +488,43 @@ static bool is_better(const struct candidate *one, const struct candidate *other
     return a->items[a->count / 2].level < b->items[b->count / 2].level;
 }
 
-static size_t list_candidates(struct vs_growth *growth, const struct rates *rates,
+/* None of its occurrences is later: left as it is. */
+static bool is_before(const struct vs_beats *beats, uint32_t tick)
+{
+    return beats->count == 0 || beats->items[beats->count - 1].tick <= tick;
+}
+
+static size_t list_candidates(struct vs_growth *growth, enum part part, const struct rates *rates,
                               struct candidate *out)
 {
+    uint32_t from = part_begins(growth, part);
     size_t count = 0;
     const struct vs_track *track;
     for (size_t i = 0; (track = vs_growth_track(growth, i)) != NULL && count < VS_CANDIDATES; i++) {
         struct vs_beats *beats =
             track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
-        if (beats == NULL || beats->owner != vs_track_key(track))
+        if (beats == NULL || beats->owner != vs_track_key(track) || is_before(beats, from))
             continue;
         beats->seen = track->allocs;
         if (!beats->settled)
             settle(beats, rates);
-        cut(beats, growth->from_tick);
-        if (is_eligible(growth, track))
-            out[count++] = (struct candidate){
-                beats, share_in_step(rates, beats->seen / beats->every), churns(track)};
+        cut(beats, from);
+        uint64_t steps = allocs_in(growth, track, part) / beats->every;
+        if (steps != 0 && is_eligible(growth, track, part))
+            out[count++] = (struct candidate){beats, share_in_step(rates, steps), churns(track)};
     }
     return count;
 }
 
+/* Few sites that make most of it are about as good as many that make less: squared. */
+static double fit_of(const struct candidate *candidate)
+{
+    return candidate->share.sites * candidate->share.allocs;
+}
+
 /*
- * The most frequent one that a good part of the sites keeps to: everything keeps to
- * the evaluation after every tenth step as well.
+ * The most frequent one that a good part of the sites keeps to, or most of what is
+ * allocated: everything keeps to the evaluation after every tenth step as well.
  */
 static const struct candidate *choose(const struct candidate *candidates, size_t count)
 {
@@ -475,33 +532,50 @@ static const struct candidate *choose(const struct candidate *candidates, size_t
     double best = 0;
     bool churning = false;
     for (size_t i = 0; i < count; i++) {
-        best = candidates[i].share > best ? candidates[i].share : best;
+        best = fit_of(&candidates[i]) > best ? fit_of(&candidates[i]) : best;
         churning = churning || candidates[i].churning;
     }
     for (size_t i = 0; i < count; i++)
-        if (candidates[i].churning == churning && candidates[i].share * 10 >= best * 6 &&
+        if (candidates[i].churning == churning && fit_of(&candidates[i]) * 100 >= best * 36 &&
             (chosen == NULL || is_better(&candidates[i], chosen)))
             chosen = &candidates[i];
     return chosen;
 }
 
-static int find_unmarked(struct vs_growth *growth, struct vs_steps *out)
+static int find_in(struct vs_growth *growth, enum part part, struct vs_steps *out)
 {
     struct rates rates;
     struct candidate *candidates = calloc(VS_CANDIDATES, sizeof(*candidates));
-    int result = candidates == NULL ? -ENOMEM : collect_rates(growth, &rates);
+    int result = candidates == NULL ? -ENOMEM : collect_rates(growth, part, &rates);
     if (result == 0) {
         const struct candidate *chosen =
-            choose(candidates, list_candidates(growth, &rates, candidates));
+            choose(candidates, list_candidates(growth, part, &rates, candidates));
         if (chosen != NULL)
             *out = (struct vs_steps){.source = VS_STEPS_FOUND,
                                      .beats = chosen->beats,
-                                     .confidence = chosen->share,
+                                     .confidence = chosen->share.sites,
                                      .churning = chosen->churning};
         free(rates.counts);
     }
     free(candidates);
     return result;
+}
+
+/* Steps that ended with the last graph, and about every one made some: it captured them. */
+static bool are_captures(const struct vs_growth *growth, const struct vs_steps *steps)
+{
+    return is_before(steps->beats, growth->graph_tick) &&
+           steps_of(steps->beats) <= STEPS_OF_A_GRAPH * (uint64_t)growth->graphs;
+}
+
+/* Capturing is set-up where something else comes back behind the last graph. */
+static int find_unmarked(struct vs_growth *growth, struct vs_steps *out)
+{
+    int result = find_in(growth, ALL_OF_IT, out);
+    if (result != 0 || growth->graph_tick <= growth->from_tick ||
+        (out->beats != NULL && !are_captures(growth, out)))
+        return result;
+    return find_in(growth, BEHIND_THE_GRAPHS, out);
 }
 
 /* A name that says so, else the most frequent of those that go on over most of the run. */

@@ -7,32 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *reader_string(const void *self, uint32_t id)
-{
-    return vs_reader_string(self, id);
-}
-
-static const char *reader_module_path(const void *self, uint32_t id)
-{
-    const struct vs_module_def *module = id == 0 ? NULL : vs_reader_module(self, id);
-    return module == NULL ? NULL : module->path;
-}
-
-static json_t *meta_object(const struct vs_reader *reader, const char *name)
-{
-    const char *text = vs_reader_meta(reader, name);
-    json_t *object = text == NULL ? NULL : json_loads(text, 0, NULL);
-    if (json_is_object(object))
-        return object;
-    json_decref(object);
-    return json_object();
-}
-
-static uint64_t meta_count(const json_t *object, const char *field)
-{
-    json_int_t value = json_integer_value(json_object_get(object, field));
-    return value > 0 ? (uint64_t)value : 0;
-}
+#include "reader_facts.h"
 
 static int first_error(const int *results, size_t count)
 {
@@ -51,6 +26,7 @@ static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void
         vs_sites_start(&summary->sites, state),
         vs_objects_start(&summary->objects, state),
         vs_phases_start(&summary->phases, state),
+        vs_lives_start(&summary->lives, state),
         vs_losses_start(&summary->losses, state),
         vs_growth_start(&summary->growth, state, &summary->objects),
         vs_invariants_start(&summary->invariants, state),
@@ -86,8 +62,9 @@ static int prepare_devices(struct vs_summary *summary)
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
         if (summary->state->devices[i] != NULL)
             summary->state->devices[i]->others_known = others_known;
-    summary->state->start_ns = meta_count(json_object_get(summary->clock, "start"), "monotonic_ns");
-    summary->state->own_pid = meta_count(summary->process, "host_pid");
+    summary->state->start_ns =
+        vs_fact_count(json_object_get(summary->clock, "start"), "monotonic_ns");
+    summary->state->own_pid = vs_fact_count(summary->process, "host_pid");
     return result;
 }
 
@@ -141,7 +118,7 @@ static uint64_t resolve(int64_t bound_ns, uint64_t duration_ns)
 static int resolve_window(struct vs_summary *summary, const struct vs_window *window)
 {
     summary->start_ns = summary->state->start_ns;
-    summary->last_ns = meta_count(summary->end, "at_ns");
+    summary->last_ns = vs_fact_count(summary->end, "at_ns");
     each_event(summary, note_time);
     vs_reader_rewind(summary->reader);
     summary->read_error = 0;
@@ -218,7 +195,7 @@ static bool is_whole(const struct vs_summary *summary)
 static void take_times(struct vs_summary *summary)
 {
     const struct vs_state *state = summary->state;
-    uint64_t end = meta_count(summary->end, "at_ns");
+    uint64_t end = vs_fact_count(summary->end, "at_ns");
     if (end < state->last_time_ns)
         end = state->last_time_ns;
     if (end < summary->last_ns)
@@ -240,6 +217,7 @@ static int finish(struct vs_summary *summary)
     bool ended_well =
         strcmp(summary->ended, "exit") == 0 && summary->exit_code_known && summary->exit_code == 0;
     int result = vs_ooms_finish(&summary->ooms, ended_well);
+    vs_fragmentations_finish(&summary->fragmentations, state);
     vs_slow_calls_finish(&summary->slow_calls);
     vs_phases_finish(&summary->phases, state);
     vs_timeline_finish(&summary->timeline, state);
@@ -253,6 +231,7 @@ static int finish(struct vs_summary *summary)
                     summary->slow_calls.error,
                     summary->phases.error,
                     summary->timeline.error,
+                    summary->lives.error,
                     summary->losses.error,
                     summary->growth.error};
     return first_error(errors, sizeof(errors) / sizeof(errors[0]));
@@ -273,11 +252,11 @@ static int load(struct vs_summary *summary, const struct request *request, struc
     int result = vs_reader_open(path, &summary->reader, error);
     if (result != 0)
         return result;
-    struct vs_names names = {summary->reader, reader_string, reader_module_path};
-    summary->process = meta_object(summary->reader, "process");
-    summary->clock = meta_object(summary->reader, "clock");
-    summary->hooks = meta_object(summary->reader, "hooks");
-    summary->end = meta_object(summary->reader, "end");
+    struct vs_names names = vs_reader_names(summary->reader);
+    summary->process = vs_reader_fact(summary->reader, "process");
+    summary->clock = vs_reader_fact(summary->reader, "clock");
+    summary->hooks = vs_reader_fact(summary->reader, "hooks");
+    summary->end = vs_reader_fact(summary->reader, "end");
     result = vs_state_create(&names, &summary->state);
     if (result == 0)
         result = start_analyses(summary, request->row, request->row_self);
@@ -320,7 +299,13 @@ int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, stru
 int vs_summary_load_window(const char *path, const struct vs_window *window,
                            struct vs_summary **out, struct vs_error *error)
 {
-    struct request request = {.path = path, .window = window};
+    return vs_summary_load_rows(path, window, NULL, NULL, out, error);
+}
+
+int vs_summary_load_rows(const char *path, const struct vs_window *window, vs_timeline_row *row,
+                         void *row_self, struct vs_summary **out, struct vs_error *error)
+{
+    struct request request = {.path = path, .row = row, .row_self = row_self, .window = window};
     return load_new(&request, out, error);
 }
 
@@ -331,11 +316,13 @@ void vs_summary_free(struct vs_summary *summary)
     vs_peaks_release(&summary->peaks);
     vs_sites_release(&summary->sites);
     vs_ooms_release(&summary->ooms);
+    vs_fragmentations_release(&summary->fragmentations);
     vs_failures_release(&summary->failures);
     vs_objects_release(&summary->objects);
     vs_slow_calls_release(&summary->slow_calls);
     vs_phases_release(&summary->phases);
     vs_timeline_release(&summary->timeline);
+    vs_lives_release(&summary->lives);
     vs_losses_release(&summary->losses);
     vs_growth_release(&summary->growth);
     vs_state_destroy(summary->state);

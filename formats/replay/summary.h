@@ -33,6 +33,7 @@ struct vs_summary {
     struct vs_objects objects;
     struct vs_slow_calls slow_calls;
     struct vs_phases phases;
+    struct vs_lives lives;
     struct vs_timeline timeline;
     struct vs_losses losses;
     struct vs_growth growth;
@@ -67,6 +68,12 @@ int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, stru
  */
 int vs_summary_load_window(const char *path, const struct vs_window *window,
                            struct vs_summary **out, struct vs_error *error);
+/*
+ * Both: a stretch, or all with `window` NULL; `row` gets the changes before the
+ * stretch too.
+ */
+int vs_summary_load_rows(const char *path, const struct vs_window *window, vs_timeline_row *row,
+                         void *row_self, struct vs_summary **out, struct vs_error *error);
 void vs_summary_free(struct vs_summary *summary);
 
 /* Time since the trace's beginning. */

@@ -2,8 +2,10 @@
 /*
  * What one event costs its producer, without stacks: our ring, a queue behind a
  * mutex, and, where LTTng-UST is installed, a tracepoint with the same fields.
+ * `clock` is the clock read alone; `order` is that and a place in one order over all
+ * threads, nothing written: what no queue with one order can go below.
  *
- *   ring_bench clock|ring|mutex|lttng THREADS EVENTS ROUNDS
+ *   ring_bench clock|order|ring|mutex|lttng THREADS EVENTS ROUNDS
  *
  * Each round every thread emits its share of EVENTS at once into a ring that has
  * been written to before and has room for all of them; draining it is not timed.
@@ -11,6 +13,7 @@
  * threads: what other programs do to this one is not what is asked.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +51,14 @@ static uint64_t emit_clock(struct vs_event *event)
 {
     event->time_ns = shim_now_ns();
     return event->time_ns;
+}
+
+static _Alignas(128) _Atomic uint64_t next_place;
+
+static uint64_t emit_order(struct vs_event *event)
+{
+    event->time_ns = shim_now_ns();
+    return 1 + atomic_fetch_add_explicit(&next_place, 1, memory_order_relaxed);
 }
 
 static uint64_t emit_mutex(struct vs_event *event)
@@ -123,6 +134,8 @@ static int choose(const char *name, uint64_t events)
 {
     if (strcmp(name, "clock") == 0) {
         emit = emit_clock;
+    } else if (strcmp(name, "order") == 0) {
+        emit = emit_order;
     } else if (strcmp(name, "ring") == 0) {
         emit = shim_emit;
         consumer = lab_open(events * 2 * VS_CELL_BYTES * 2); /* rounded down to a power of two */
@@ -148,7 +161,7 @@ int main(int argc, char **argv)
     static double ns_per_event[ROUNDS_MAX];
     pthread_t threads[64];
     if (argc != 5) {
-        fprintf(stderr, "usage: ring_bench clock|ring|mutex|lttng THREADS EVENTS ROUNDS\n");
+        fprintf(stderr, "usage: ring_bench clock|order|ring|mutex|lttng THREADS EVENTS ROUNDS\n");
         return 2;
     }
     unsigned count = (unsigned)atoi(argv[2]);

@@ -11,6 +11,9 @@ mkdir "$folder/seeds" "$folder/found"
 for shape in $("$writer"); do
     "$writer" "$shape" "$folder/seeds/$shape"
 done
+# Packed traces are read too.
+gzip -c "$folder/seeds/$shape" >"$folder/seeds/$shape.gz"
+python3 -m zipfile -c "$folder/seeds/$shape.zip" "$folder/seeds/$shape"
 
 if [ "$mode" = corpus ]; then
     exec_status=0
@@ -24,7 +27,7 @@ clang=$(command -v clang-14 || command -v clang) || {
 sources=("$what"/formats/*.c)
 if ! "$clang" -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined \
     -fno-sanitize-recover=undefined -I"$what/formats" "$what/tests/fuzz/fuzz_reader.c" \
-    "${sources[@]}" -lzstd -lxxhash -ljansson -o "$folder/fuzz" 2>"$folder/log"; then
+    "${sources[@]}" -lz -lzstd -lxxhash -ljansson -o "$folder/fuzz" 2>"$folder/log"; then
     if grep -q 'libclang_rt.fuzzer' "$folder/log"; then
         echo "skipped: no libFuzzer (apt-get install libclang-rt-14-dev)"
         exit 77

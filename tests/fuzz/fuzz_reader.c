@@ -8,8 +8,19 @@
 #include <string.h>
 
 #include "frames.h"
+#include "packed.h"
 #include "trace.h"
 #include "trace_chunk.h"
+
+/* What is packed goes through a decompressor first. */
+static void unpack(const uint8_t *data, size_t bytes)
+{
+    struct vs_source source;
+    struct vs_error error;
+    if (vs_source_memory(data, bytes, &source) == 0)
+        (void)vs_packed_open(&source, "fuzzed", &error);
+    vs_source_close(&source);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -93,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     uint8_t *copy = malloc(bytes ? bytes : 1);
     read_all(data, bytes);
+    unpack(data, bytes);
     if (copy == NULL)
         return 0;
     if (bytes > 0)

@@ -42,12 +42,11 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def run_traced(arguments, folder):
+def run_traced(arguments, folder, program, cases):
     """The report of each case, by its words."""
-    cases = HEALTHY + [leak[0] for leak in LEAKS] + ["plain --leak graph"]
     command = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu,
-               "--memory", "16G", "--", arguments.python, PROGRAM, *cases]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=500, check=False,
+               "--memory", "16G", "--", arguments.python, program, *cases]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=900, check=False,
                           env=dict(os.environ, VRAMSCOPE_LOG="error"))
     if done.returncode != 0:
         raise SystemExit(f"the programs exited with {done.returncode}:\n{done.stdout}")
@@ -67,14 +66,14 @@ def reports_of(arguments, folder):
         yield report["process"]["pid"], report
 
 
-def lines_of(report, stack):
+def lines_of(report, stack, program=PROGRAM):
     """Lines of the program in a stack, innermost first."""
     site = next(site for site in report["sites"] if site["stack"] == stack)
-    return [frame["line"] for frame in site["frames"] if frame["file"] == str(PROGRAM)]
+    return [frame["line"] for frame in site["frames"] if frame["file"] == str(program)]
 
 
-def marked_line(mark):
-    for number, text in enumerate(PROGRAM.read_text().splitlines(), 1):
+def marked_line(mark, program=PROGRAM):
+    for number, text in enumerate(program.read_text().splitlines(), 1):
         if text.endswith(f"# LEAK {mark}"):
             return number
     raise SystemExit(f"no line is marked {mark}")
@@ -112,7 +111,8 @@ def main():
         print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="vramscope-growth-") as folder:
-        reports = run_traced(arguments, folder)
+        cases = HEALTHY + [leak[0] for leak in LEAKS] + ["plain --leak graph"]
+        reports = run_traced(arguments, folder, PROGRAM, cases)
     wrong = [(case, f"grows: {reports[case]['growth']}") for case in HEALTHY
              if reports[case]["growth"]]
     for case, *expected in LEAKS:

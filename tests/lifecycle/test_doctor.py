@@ -65,7 +65,7 @@ def test_doctor_reasons(lab):
     says(done, "there was no device memory to trace")
     done = doctor(lab, "--", "/nonexistent/program")
     equal("status of no program", done.status, 1)
-    cleaned = ["env", "-u", "LD_PRELOAD", "sh", "-c", "sleep 0.3; exit 0"]
+    cleaned = ["env", "-u", "LD_PRELOAD", "sh", "-c", "sleep 2; exit 0"]
     done = doctor(lab, "--", *cleaned)
     says(done, "without the shim in LD_PRELOAD")
     done = doctor(lab, "--", static_program(lab))

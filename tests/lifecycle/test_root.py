@@ -11,7 +11,7 @@ from lab import ROOT, SHIM, Skip, check, equal, need, say
 RELEASE = "bullseye"
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "vramscope")
 PACKAGES = ("gcc,g++,libc6-dev,cmake,ninja-build,python3,libzstd-dev,libxxhash-dev,"
-            "libjansson-dev,libdw-dev,libelf-dev,libiberty-dev,libcriterion-dev,procps,binutils,"
+            "libjansson-dev,zlib1g-dev,libsqlite3-dev,libdw-dev,libelf-dev,libiberty-dev,libcriterion-dev,procps,binutils,"
             "util-linux,ca-certificates")
 
 

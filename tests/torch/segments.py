@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Holds the segments and blocks that a trace has at given instants against
-torch.cuda.memory._snapshot() taken there: addresses, sizes, what is allocated and
-the holes between (a block that waits for a stream is a hole to us).
+torch.cuda.memory._snapshot() taken there: addresses, sizes, streams and pools, what is
+allocated, what waits for a stream and what is free.
 
 usage: segments.py --bin DIR --simgpu SCRIPT [--python PYTHON] [--alloc-conf CONF] --instants N
 Exit status: 0 equal, 1 different, 77 no PyTorch here.
@@ -49,27 +49,44 @@ def layouts_of(arguments, trace):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def merged(parts):
-    """Holes side by side as one: free blocks and those that wait for a stream."""
-    result = []
-    for address, size, allocated in parts:
-        if result and not allocated and not result[-1][2]:
-            result[-1] = (result[-1][0], result[-1][1] + size, False)
-        else:
-            result.append((address, size, allocated))
-    return result
+STATES = {"active_allocated": "allocated", "active_pending_free": "pending", "inactive": "free"}
 
 
 def theirs(snapshot):
-    return {(s["address"], s["bytes"]): merged((address, size, state == "active_allocated")
-                                               for address, size, state in s["blocks"])
+    return {(s["address"], s["bytes"]): (s["stream"], s["pool"] != [0, 0],
+                                         [(address, size, STATES[state])
+                                          for address, size, state in s["blocks"]])
             for s in snapshot["segments"]}
 
 
 def ours(layout):
-    return {(s["address"], s["bytes"]): [(b["address"], b["bytes"], b["state"] == "allocated")
-                                         for b in s["blocks"]]
+    return {(s["address"], s["bytes"]): (s["stream"], s["pool"] != 0,
+                                         [(b["address"], b["bytes"], b["state"])
+                                          for b in s["blocks"]])
             for s in layout["segments"]}
+
+
+def pools_split(layout, snapshot):
+    """Segments that we have in one pool are in one of PyTorch's."""
+    pool_of = {s["address"]: tuple(s["pool"]) for s in snapshot["segments"]}
+    pools = {}
+    for segment in layout["segments"]:
+        pools.setdefault(segment["pool"], set()).add(pool_of.get(segment["address"]))
+    return [f"pool {pool} is PyTorch's {sorted(map(str, known))}" for pool, known in pools.items()
+            if len(known) > 1]
+
+
+def band_faults(layout, snapshot):
+    blocks = [(tuple(s["pool"]) != (0, 0), STATES[state], size)
+              for s in snapshot["segments"] for _, size, state in s["blocks"]]
+    wanted = {"cached_bytes": sum(size for _, state, size in blocks if state != "allocated"),
+              "pending_bytes": sum(size for _, state, size in blocks if state == "pending"),
+              "private_pool_bytes": sum(size for private, state, size in blocks
+                                        if private and state == "free")}
+    if layout["pending_bytes"] is None:  # right after a capture: what waits is not known
+        wanted.update(pending_bytes=None, private_pool_bytes=None)
+    return [f"{name} is {layout[name]}, not {bytes_}" for name, bytes_ in wanted.items()
+            if layout[name] != bytes_]
 
 
 def differences(layout, snapshot):
@@ -81,6 +98,7 @@ def differences(layout, snapshot):
     faults += [f"segment {s} is missing" for s in expected if s not in found]
     faults += [f"segment {s}: {found[s]}, expected {expected[s]}" for s in found
                if s in expected and found[s] != expected[s]]
+    faults += pools_split(layout, snapshot) + band_faults(layout, snapshot)
     return [f"{snapshot['at']}: {fault}" for fault in faults]
 
 
@@ -101,6 +119,9 @@ def main():
     faults = [f"traces: {len(traces)}"] if len(traces) != 1 else []
     if len(layouts) != arguments.instants or len(wanted) != arguments.instants:
         faults.append(f"instants: {len(layouts)} ours, {len(wanted)} PyTorch's")
+    unknown = sum(layout["pending_bytes"] is None for layout in layouts)
+    if unknown > arguments.instants // 10:
+        faults.append(f"{unknown} instants at which what is pending is not known")
     for layout, snapshot in zip(layouts, wanted):
         faults += differences(layout, snapshot)
     for fault in faults[:SHOWN]:

@@ -66,7 +66,7 @@ class Lab:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             found = read_report(path)
-            if found and found["finished"] == "1" and not is_locked(path):
+            if found and found.get("finished") == "1" and not is_locked(path):
                 return found
             time.sleep(0.01)
         raise AssertionError(f"no finished report {path}: {read_report(path)}")
@@ -76,10 +76,11 @@ class Lab:
 
 
 def read_report(path):
+    """None while there is none, or only a part of one is written."""
     try:
         with open(path, encoding="utf-8") as file:
             return dict(line.rstrip("\n").split(" ", 1) for line in file)
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

@@ -479,4 +479,75 @@ static void with_epochs(struct program *program)
     }
 }
 
+/* Lines `first` to `last`, one after the other, each with something for the next one. */
+static void infer_lines(struct program *program, uint32_t first, uint32_t last)
+{
+    struct tensor x = make(program, first, 8192);
+    for (uint32_t line = first + 1; line <= last; line++) {
+        struct tensor next = make(program, line, 8192);
+        drop(program, &x);
+        x = next;
+    }
+    drop(program, &x);
+}
+
+/* As many lines evaluate as train, in batches of which the first has lines of its own. */
+static void with_large_evaluation(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 96; step++) {
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        leak(program);
+        for (int batch = 0; batch < 5 && step % 8 == 7; batch++)
+            infer_lines(program, batch == 0 ? 100 : 104, batch == 0 ? 103 : 107);
+    }
+}
+
+/* A cache grows by a token at a time and is dropped after each answer, told by three layers. */
+static void generation(struct program *program)
+{
+    for (int answer = 0; answer < 40; answer++) {
+        struct tensor cache = make(program, 100, 512);
+        for (int token = 0; token < 12; token++) {
+            infer_lines(program, 101, 109);
+            struct tensor longer = make(program, 110, cache.size + 512);
+            drop(program, &cache);
+            cache = longer;
+        }
+        for (int layer = 0; layer < 3; layer++)
+            infer_lines(program, 111, 119);
+        infer_lines(program, 120, 123);
+        drop(program, &cache);
+        leak(program);
+    }
+}
+
+/* Fifty graphs are captured, then forty times one is launched and its output looked at. */
+static void graphs(struct program *program)
+{
+    for (uint64_t graph = 1; graph <= 50; graph++) {
+        make(program, 100, 512 * graph);
+        for (int layer = 0; layer < 3; layer++)
+            infer_lines(program, 101, 109);
+        make(program, 110, 512 * graph);
+        object(program, VS_KIND_GRAPH_INSTANTIATE, 111, graph);
+    }
+    for (int launch = 0; launch < 40; launch++) {
+        infer_lines(program, 112, 113);
+        leak(program);
+    }
+}
+
+/* It trains, and what it has trained is captured and launched: that is not the program. */
+static void trained_and_launched(struct program *program)
+{
+    train(program, 100);
+    infer_lines(program, 101, 109);
+    object(program, VS_KIND_GRAPH_INSTANTIATE, 111, 1);
+    for (int launch = 0; launch < 20; launch++)
+        infer_lines(program, 112, 113);
+}
+
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "hook_lab.h"
+#include "vramscope.h"
 
 void _ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE(void *block, int64_t bytes,
                                                          struct c10_device device);
@@ -87,4 +88,35 @@ Test(torch, nothing_is_started_under_the_allocators_lock)
     cr_expect_eq(lab.starts, 0);
     cr_expect_eq(lab.count, 0);
     cr_expect_eq(errno, 77);
+}
+
+Test(torch, the_peak_so_far_can_be_asked_for)
+{
+    struct vramscope_peak peak;
+    lab_begin();
+    cr_expect_eq(vramscope_peak(1, &peak), -ENODATA, "nothing was reported yet");
+    _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)0x7000, 512, 512, 2048, cuda_1);
+    _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)0x8000, 256, 768, 4096, cuda_1);
+    _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)0x8000, -256, 512, 2048, cuda_1);
+    cr_assert_eq(vramscope_peak(1, &peak), 0);
+    cr_expect_eq(peak.allocated_bytes, 768);
+    cr_expect_eq(peak.reserved_bytes, 4096);
+    cr_expect_eq(peak.now_bytes, 512);
+    vramscope_reset_peak(1);
+    cr_assert_eq(vramscope_peak(1, &peak), 0);
+    cr_expect_eq(peak.allocated_bytes, 512);
+    cr_expect_eq(peak.reserved_bytes, 2048);
+    cr_expect_eq(vramscope_peak(0, &peak), -ENODATA, "each device has its own");
+}
+
+Test(torch, a_peak_is_of_the_device_alone_and_of_a_device_that_can_be)
+{
+    struct vramscope_peak peak;
+    lab_begin();
+    _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)0x7000, 64, 64, 0, cpu);
+    cr_expect_eq(vramscope_peak(0, &peak), -ENODATA);
+    cr_expect_eq(vramscope_peak(-1, &peak), -EINVAL);
+    cr_expect_eq(vramscope_peak(64, &peak), -EINVAL);
+    cr_expect_eq(vramscope_peak(0, NULL), -EINVAL);
+    vramscope_reset_peak(64);
 }

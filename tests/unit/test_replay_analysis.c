@@ -280,6 +280,72 @@ Test(ooms, a_hole_of_another_stream)
     cr_assert_eq(oom.class, VS_OOM_UNKNOWN, "which stream asked is not known: %s", oom.why);
 }
 
+/* Half of a segment waits for a side stream, or did until its event completed. */
+static struct vs_oom refused_while_waiting(uint64_t size, bool completed)
+{
+    struct vs_ooms ooms = {0};
+    struct lab lab = lab_open();
+    vs_ooms_start(&ooms, lab.state);
+    lab_sample(&lab, 8 * GIB);
+    lab_segment(&lab, 0x100000000, 8 * GIB);
+    lab_block(&lab, 0x100000000, 4 * GIB);
+    lab_block(&lab, 0x200000000, 3 * GIB);
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_EVENT_RECORD, .module = TORCH, .handle = 9});
+    lab_block_free(&lab, 0x200000000, 3 * GIB);
+    if (completed)
+        lab_put(&lab, (struct vs_event){.kind = VS_KIND_EVENT_QUERY, .module = TORCH, .handle = 9});
+    refuse(&lab, VS_KIND_ALLOC, TORCH, size, GIB);
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_FW_OOM,
+                                    .module = TORCH,
+                                    .size = size,
+                                    .extra = {lab.allocated, lab.reserved}});
+    cr_assert_eq(vs_ooms_finish(&ooms, false), 0);
+    cr_assert_eq(ooms.count, 1);
+    struct vs_oom oom = ooms.items[0];
+    vs_ooms_release(&ooms);
+    lab_close(&lab);
+    return oom;
+}
+
+Test(ooms, freed_blocks_that_wait_were_missing)
+{
+    struct vs_oom oom = refused_while_waiting(4 * GIB, false);
+    cr_assert_eq(oom.class, VS_OOM_WAITING_STREAMS, "%s", oom.why);
+    cr_assert_not_null(strstr(oom.why, "3.00 GiB of freed blocks"), "%s", oom.why);
+    cr_assert_eq(oom.waiting, 3 * GIB);
+    cr_assert(oom.retry_known && !oom.retry_fits);
+    oom = refused_while_waiting(5 * GIB, false);
+    cr_assert_neq(oom.class, VS_OOM_WAITING_STREAMS, "would not have fitted: %s", oom.why);
+    oom = refused_while_waiting(4 * GIB, true);
+    cr_assert_neq(oom.class, VS_OOM_WAITING_STREAMS, "nothing waits: %s", oom.why);
+    cr_assert(oom.retry_known && oom.retry_fits, "its block is free");
+}
+
+/* Only of a thread that had a request refused, and only a call that asks for nothing. */
+Test(ooms, an_error_handed_on)
+{
+    static const struct {
+        uint8_t kind;
+        bool same_thread, follows;
+    } cases[] = {{VS_KIND_EVENT_RECORD, true, true},
+                 {VS_KIND_EVENT_RECORD, false, false},
+                 {VS_KIND_GRAPH_LAUNCH, true, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct vs_ooms ooms = {0};
+        struct lab lab = lab_open();
+        vs_ooms_start(&ooms, lab.state);
+        refuse(&lab, VS_KIND_ALLOC, PROGRAM, 20 * GIB, GIB);
+        lab.thread += !cases[i].same_thread;
+        lab_put(&lab, (struct vs_event){.kind = cases[i].kind, .handle = 9, .result = 2});
+        cr_assert_eq(vs_ooms_finish(&ooms, false), 0);
+        cr_assert_eq(ooms.count, 2);
+        cr_assert_eq(ooms.items[1].class == VS_OOM_FOLLOW_UP, cases[i].follows, "%zu: %s", i,
+                     ooms.items[1].why);
+        vs_ooms_release(&ooms);
+        lab_close(&lab);
+    }
+}
+
 Test(ooms, few_live_bytes_keep_a_segment)
 {
     struct vs_event asked = {.size = 9 * GIB};
@@ -509,23 +575,72 @@ Test(phases, entry_peak_and_exit)
     struct lab lab = lab_open();
     struct vs_phases phases = {0};
     vs_phases_start(&phases, lab.state);
-    lab_alloc(&lab, PROGRAM, 0x1000, 100);
+    lab_alloc(&lab, PROGRAM, 0x1000, 100 * MIB);
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_PHASE_BEGIN, .extra = {OTHER_LABEL, 0}});
-    lab_alloc(&lab, PROGRAM, 0x2000, 50);
+    lab_alloc(&lab, PROGRAM, 0x2000, 50 * MIB);
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_PHASE_BEGIN, .extra = {CUDA_MALLOC, 0}});
-    lab_alloc(&lab, PROGRAM, 0x3000, 500);
+    lab_alloc(&lab, PROGRAM, 0x3000, 500 * MIB);
     lab_free(&lab, 0x3000);
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_PHASE_END});
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_PHASE_END});
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_PHASE_END});
     vs_phases_finish(&phases, lab.state);
     cr_assert_eq(phases.count, 2);
-    cr_assert_eq(phases.items[0].entry_bytes, 100);
-    cr_assert_eq(phases.items[0].peak_bytes, 650);
-    cr_assert_eq(phases.items[0].exit_bytes, 150);
-    cr_assert_eq(phases.items[1].entry_bytes, 150);
-    cr_assert_eq(phases.items[1].exit_bytes, 150);
+    cr_assert_eq(phases.items[0].entry.bytes[VS_PHASE_DIRECT], 100 * (int64_t)MIB);
+    cr_assert_eq(phases.items[0].peak.bytes[VS_PHASE_DIRECT], 650 * (int64_t)MIB);
+    cr_assert_eq(phases.items[0].exit.bytes[VS_PHASE_DIRECT], 150 * (int64_t)MIB);
+    cr_assert_eq(phases.items[1].entry.bytes[VS_PHASE_DIRECT], 150 * (int64_t)MIB);
+    cr_assert_eq(phases.items[1].exit.bytes[VS_PHASE_DIRECT], 150 * (int64_t)MIB);
     cr_assert_lt(phases.items[1].end_ns, phases.items[0].end_ns);
+    vs_phases_release(&phases);
+    lab_close(&lab);
+}
+
+static void capture(struct lab *lab, uint8_t kind, uint64_t stream, uint64_t handle, uint64_t graph)
+{
+    lab_put(lab, (struct vs_event){
+                     .kind = kind, .stream = stream, .handle = handle, .extra = {graph, 0}});
+}
+
+static void expect_phase(const struct vs_phase *phase, enum vs_phase_kind kind, uint64_t entry,
+                         uint64_t peak, uint64_t at_exit)
+{
+    cr_assert_eq(phase->kind, kind);
+    cr_assert(phase->ended && phase->framework);
+    cr_assert_eq(phase->entry.bytes[VS_PHASE_ALLOCATED], (int64_t)(entry * MIB));
+    cr_assert_eq(phase->peak.bytes[VS_PHASE_ALLOCATED], (int64_t)(peak * MIB));
+    cr_assert_eq(phase->exit.bytes[VS_PHASE_ALLOCATED], (int64_t)(at_exit * MIB));
+}
+
+/* Two captures of which the second is never instantiated; in the first a block comes and goes. */
+Test(phases, captures_are_found)
+{
+    struct lab lab = lab_open();
+    struct vs_phases phases = {0};
+    vs_phases_start(&phases, lab.state);
+    lab_segment(&lab, 0x1000000, 40 * MIB);
+    lab_block(&lab, 0x1000000, 8 * MIB);
+    lab_block(&lab, 0x1800000, 4 * MIB);
+    lab_block_free(&lab, 0x1800000, 4 * MIB);
+    capture(&lab, VS_KIND_CAPTURE_BEGIN, 5, 0, 0);
+    lab_block(&lab, 0x1800000, 1 * MIB);
+    capture(&lab, VS_KIND_CAPTURE_END, 5, 0x77, 0);
+    lab_block(&lab, 0x1900000, 2 * MIB);
+    lab_block_free(&lab, 0x1900000, 2 * MIB);
+    capture(&lab, VS_KIND_GRAPH_INSTANTIATE, 0, 0x88, 0x77);
+    capture(&lab, VS_KIND_CAPTURE_BEGIN, 5, 0, 0);
+    lab_block(&lab, 0x1900000, 3 * MIB);
+    capture(&lab, VS_KIND_CAPTURE_END, 5, 0x77, 0);
+    lab_block(&lab, 0x2000000, 6 * MIB);
+    capture(&lab, VS_KIND_GRAPH_DESTROY, 0, 0x77, 0);
+    vs_phases_finish(&phases, lab.state);
+    cr_assert_eq(phases.count, 4);
+    expect_phase(&phases.items[0], VS_PHASE_BEFORE_CAPTURE, 0, 12, 8);
+    expect_phase(&phases.items[1], VS_PHASE_CAPTURE, 8, 11, 9);
+    expect_phase(&phases.items[2], VS_PHASE_CAPTURE, 9, 12, 12);
+    expect_phase(&phases.items[3], VS_PHASE_AFTER_CAPTURE, 12, 18, 18);
+    cr_assert_eq(phases.items[1].name, 1);
+    cr_assert_eq(phases.items[2].name, 2);
     vs_phases_release(&phases);
     lab_close(&lab);
 }

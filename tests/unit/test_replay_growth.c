@@ -32,6 +32,10 @@ static const struct case_of cases[] = {
     {"deep", deep, 40},
     {"deep inference", deep_inference, 50},
     {"epochs", with_epochs, 200},
+    {"large evaluation", with_large_evaluation, 96},
+    {"generation", generation, 40},
+    {"graphs", graphs, 40},
+    {"trained and launched", trained_and_launched, 100},
 };
 
 Test(growth, healthy_programs_do_not_grow)

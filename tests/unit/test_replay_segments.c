@@ -162,5 +162,38 @@ Test(fragmentation, at_failures)
     cr_assert_null(vs_fragmentations_at(&kept, first));
     cr_assert_eq(vs_fragmentations_at(&kept, last)->pinned_count, 0U);
     cr_assert_eq(vs_fragmentations_at(&kept, last)->releasable_bytes, 20 * MIB);
+    vs_fragmentations_release(&kept);
+    lab_close(&lab);
+}
+
+/* A new segment is looked at with the block it was taken for; free as a whole or cut. */
+Test(fragmentation, at_the_highest_reserve)
+{
+    struct lab lab = lab_open();
+    static struct vs_fragmentations kept;
+    memset(&kept, 0, sizeof(kept));
+    cr_assert_eq(vs_fragmentations_start(&kept, lab.state), 0);
+    lab_segment(&lab, BASE, 20 * MIB);
+    lab_block(&lab, BASE, 20 * MIB);
+    lab_block_free(&lab, BASE, 20 * MIB);
+    lab_segment(&lab, BASE + GIB, 40 * MIB);
+    lab_block(&lab, BASE + GIB, 30 * MIB);
+    lab_block_free(&lab, BASE + GIB, 30 * MIB);
+    lab_free(&lab, BASE + GIB);
+    lab.reserved -= 40 * MIB;
+    lab_block(&lab, BASE, MIB);
+    vs_fragmentations_finish(&kept, lab.state);
+    const struct vs_fragmentation *then = vs_fragmentation_at_peak(&kept, lab_device(&lab));
+    cr_assert_not_null(then);
+    cr_assert_eq(then->free_bytes, 30 * MIB);
+    cr_assert_eq(then->unsplit_free_bytes, 20 * MIB);
+    cr_assert_eq(then->largest_free_bytes, 20 * MIB);
+    cr_assert_eq(then->part_count, 1U);
+    cr_assert_eq(then->parts[0].pool, (uint32_t)VS_CACHE_POOL_DEFAULT);
+    cr_assert_eq(then->parts[0].reserved_bytes, 60 * MIB);
+    cr_assert_eq(then->parts[0].live_bytes, 30 * MIB);
+    cr_assert_eq(then->holes[24].count, 1U, "20 MiB lies from 16 MiB on");
+    cr_assert_eq(then->holes[23].bytes, 10 * MIB);
+    vs_fragmentations_release(&kept);
     lab_close(&lab);
 }

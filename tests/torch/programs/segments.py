@@ -18,7 +18,8 @@ OPERATIONS_PER_INSTANT = 12
 
 
 def snapshot_line(name):
-    segments = [{"address": s["address"], "bytes": s["total_size"],
+    segments = [{"address": s["address"], "bytes": s["total_size"], "stream": s["stream"],
+                 "pool": s["segment_pool_id"],
                  "blocks": [(b["address"], b["size"], b["state"]) for b in s["blocks"]]}
                 for s in torch.cuda.memory._snapshot()["segments"]]
     return json.dumps({"at": name, "segments": segments}) + "\n"
@@ -72,10 +73,22 @@ class Run:
         with torch.cuda.graph(graph, pool=pool):
             kept = static + 1
             kept = kept * 2
+            if self.random.random() < 0.5:
+                self.fork(kept)
         graph.replay()
         self.graphs.append((graph, static, kept))
         if len(self.graphs) > 4:
             self.graphs.pop(0)
+
+    def fork(self, tensor):
+        """A side stream joins the capture; what it makes is of the capture's pool, too."""
+        main, side = torch.cuda.current_stream(), self.streams[1]
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
+            made = tensor + 1
+        main.wait_stream(side)
+        made.record_stream(main)
+        del made
 
     def operate(self):
         many, some, few = 40, 8, 1
@@ -109,6 +122,7 @@ def main():
             out.write(line)
             run.note(line)
     figures.check("instants with free blocks", run.seen["holes"] > instants // 2)
+    figures.check("instants with pending blocks", run.seen["pending"] > instants // 10)
     figures.check("instants with private pools", run.seen["private"] > instants // 4)
     print(json.dumps(run.seen), flush=True)
     figures.finish()

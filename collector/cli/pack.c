@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vramscope pack: one .zip for an issue tracker. A redacted copy of the trace, and
+ * what reports say of that copy, so that nothing of the original is in any of them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "export/export.h"
+#include "output_file.h"
+#include "private_path.h"
+#include "redact_trace.h"
+#include "replay/format_size.h"
+#include "report.h"
+#include "report_inside.h"
+#include "time_size.h"
+#include "trace_argument.h"
+#include "zip_file.h"
+
+#define TRACE_NAME "trace" VS_TRACE_SUFFIX
+#define DEFAULT_OUT "vramscope-pack.zip"
+#define LIMIT_BYTES 10000000 /* what trackers take */
+
+static const char help[] =
+    "usage: vramscope pack [-o OUT.zip] [--yes] [--force] [--limit SIZE] TRACE|DIR\n"
+    "\n"
+    "Makes one .zip for an issue tracker: the redacted trace (see `vramscope redact`), and the\n"
+    "report of it as text, Markdown, JSON and an HTML page. Says what is inside, and asks before "
+    "it writes\n"
+    "where there is somebody to ask. Of a folder the trace that ended in a failure is taken,\n"
+    "else the one with the highest peak; the others are named in the report. Every command\n"
+    "that reads a trace reads the .zip.\n"
+    "\n"
+    "  -o OUT.zip     the archive (" DEFAULT_OUT ")\n"
+    "  --yes          does not ask\n"
+    "  --force        writes over OUT.zip\n"
+    "  --limit SIZE   larger it must not be (10 MB): the HTML page is left out, then the\n"
+    "                 trace; the other reports of all of it are in\n"
+    "\n"
+    "Exit status: 0 done, 1 could not, not all of the trace could be read, or something is left\n"
+    "out, 2 usage.\n";
+
+/* ---- what goes in besides the trace ----------------------------------------------------- */
+
+static bool write_text(FILE *out, const struct report *report)
+{
+    report_print(out, report);
+    return true;
+}
+
+static int put_into(void *self, const void *data, size_t bytes)
+{
+    return fwrite(data, 1, bytes, self) == bytes ? 0 : -ENOMEM;
+}
+
+/* The page of a trace; `why` says what is wrong when there is none. */
+static bool write_page(FILE *out, const char *path, struct vs_error *why)
+{
+    struct vs_export export = {.path = path, .called = TRACE_NAME, .device = -1};
+    const struct vs_export_format *format = vs_export_format("html");
+    struct vs_sink *sink = malloc(sizeof(*sink));
+    int result = sink == NULL ? -ENOMEM : vs_export_open(&export, why);
+    if (result == 0) {
+        vs_sink_init(sink, put_into, out);
+        export.sink = sink;
+        result = format->run(&export);
+        if (result == 0)
+            result = vs_sink_flush(sink);
+    }
+    if (result != 0 && why->text[0] == 0)
+        snprintf(why->text, sizeof(why->text), "%s", strerror(-result));
+    vs_export_close(&export);
+    free(sink);
+    return result == 0;
+}
+
+static const struct pack_row {
+    const char *name;
+    bool (*write)(FILE *out, const struct report *report);
+} rows[] = {
+    {"report.md", report_write_markdown},
+    {"report.txt", write_text},
+    {"report.json", report_write_json},
+};
+
+/* The trace first: a cut archive still has it. The page last. */
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), PAGE = 1 + ROWS, MEMBERS };
+static const char page_name[] = "report.html";
+
+struct packing {
+    const char *out;
+    bool yes, force;
+    int64_t limit_bytes;
+    const char *trace_path; /* the redacted copy */
+    int trace_fd;
+    uint64_t trace_bytes;
+    struct zip_member members[MEMBERS];
+    size_t first, end; /* of the members that go in */
+    struct vs_error no_page;
+};
+
+static int make_member(const struct pack_row *row, const struct report *report,
+                       struct zip_member *member)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    bool whole = out != NULL && row->write(out, report) && !ferror(out);
+    whole = out != NULL && fclose(out) == 0 && whole;
+    int error = whole ? zip_deflate(row->name, text, bytes, member) : -ENOMEM;
+    free(text);
+    return error;
+}
+
+/* An archive without the page is one too. */
+static int make_page(struct packing *packing)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL)
+        return -ENOMEM;
+    bool whole = write_page(out, packing->trace_path, &packing->no_page);
+    int error = fclose(out) != 0 ? -ENOMEM : 0;
+    if (whole && error == 0)
+        error = zip_deflate(page_name, text, bytes, &packing->members[PAGE]);
+    packing->end = whole ? MEMBERS : PAGE;
+    free(text);
+    return error;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+static uint64_t archive_bytes(const struct packing *packing)
+{
+    return zip_bytes(packing->members + packing->first, packing->end - packing->first);
+}
+
+static void list_members(const struct packing *packing)
+{
+    const struct zip_member *members = packing->members;
+    printf("\n%s will hold, %s in all:\n", packing->out,
+           vs_format_size((int64_t)archive_bytes(packing)).text);
+    for (size_t i = packing->first; i < packing->end; i++)
+        printf("  %-14s %10s\n", members[i].name, vs_format_size((int64_t)members[i].bytes).text);
+    if (packing->no_page.text[0] != 0)
+        printf("left out: %s: %s\n", page_name, packing->no_page.text);
+    else if (packing->end == PAGE)
+        printf("left out: %s, %s, because of --limit %" PRId64 "\n", page_name,
+               vs_format_size((int64_t)members[PAGE].bytes).text, packing->limit_bytes);
+    if (packing->first > 0)
+        printf("left out: %s, %s, because of --limit %" PRId64 "; the reports are of all of it\n",
+               TRACE_NAME, vs_format_size((int64_t)packing->trace_bytes).text,
+               packing->limit_bytes);
+}
+
+/* Somebody at a terminal is asked; a script has said what it wants. */
+static bool may_write(const struct packing *packing)
+{
+    char answer[16];
+    if (packing->yes || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return true;
+    printf("Write %s? [y/N] ", packing->out);
+    fflush(stdout);
+    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int write_archive(const struct packing *packing)
+{
+    struct output_file output;
+    if (!output_open(&output, packing->out, packing->force, true))
+        return CMD_FAILED;
+    int error =
+        zip_write(output.fd, packing->members + packing->first, packing->end - packing->first);
+    if (error != 0)
+        fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
+    bool kept = error == 0 && output_keep(&output);
+    output_discard(&output);
+    return kept ? CMD_DONE : CMD_FAILED;
+}
+
+/* Leaves out what the limit has no room for. False when the reports alone are too large. */
+static bool fit(struct packing *packing)
+{
+    uint64_t limit_bytes = (uint64_t)packing->limit_bytes;
+    if (archive_bytes(packing) > limit_bytes)
+        packing->end = PAGE;
+    if (archive_bytes(packing) > limit_bytes)
+        packing->first = 1;
+    if (archive_bytes(packing) <= limit_bytes)
+        return true;
+    fprintf(stderr, "vramscope: %s: the reports alone take %s, more than --limit\n", packing->out,
+            vs_format_size((int64_t)archive_bytes(packing)).text);
+    return false;
+}
+
+/* One line for what is not in the archive. */
+static void tell_left_out(const struct packing *packing)
+{
+    if (packing->first > 0)
+        fprintf(stderr,
+                "vramscope: %s: the trace (%s) does not fit into --limit and is left out; the "
+                "reports are in\n",
+                packing->out, vs_format_size((int64_t)packing->trace_bytes).text);
+    else if (packing->no_page.text[0] != 0)
+        fprintf(stderr, "vramscope: %s: %s is left out: %s\n", packing->out, page_name,
+                packing->no_page.text);
+    else if (packing->end == PAGE)
+        fprintf(stderr, "vramscope: %s: %s does not fit into --limit and is left out\n",
+                packing->out, page_name);
+}
+
+static int finish(struct packing *packing)
+{
+    if (!fit(packing) || !report_print_inside(stdout, packing->trace_path, TRACE_NAME, false))
+        return CMD_FAILED;
+    list_members(packing);
+    if (!may_write(packing)) {
+        fputs("vramscope: nothing was written\n", stderr);
+        return CMD_FAILED;
+    }
+    int status = write_archive(packing);
+    if (status != CMD_DONE)
+        return status;
+    printf("%s is written; put it into the bug report\n", packing->out);
+    tell_left_out(packing);
+    return packing->first > 0 || packing->end == PAGE ? CMD_FAILED : CMD_DONE;
+}
+
+static int make_members(const struct report *report, void *self)
+{
+    struct packing *packing = self;
+    int error = zip_store(TRACE_NAME, packing->trace_fd, packing->trace_bytes, packing->members);
+    for (size_t i = 0; i < ROWS && error == 0; i++)
+        error = make_member(&rows[i], report, &packing->members[1 + i]);
+    if (error == 0)
+        error = make_page(packing);
+    if (error != 0)
+        fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
+    int status = error == 0 ? finish(packing) : CMD_FAILED;
+    zip_free(packing->members, MEMBERS);
+    return status;
+}
+
+/* ---- the copy ------------------------------------------------------------------------------- */
+
+static int pack_copy(struct packing *packing, const struct report_others *others)
+{
+    static const struct report_options options = {.by = VS_BY_LINE, .device = -1};
+    struct vs_summary *summary = load_trace(packing->trace_path, NULL, NULL);
+    if (summary == NULL)
+        return CMD_FAILED;
+    int status = vs_reader_call(summary->reader, TRACE_NAME) == 0
+                     ? report_make(TRACE_NAME, summary, &options, others, make_members, packing)
+                     : CMD_FAILED;
+    vs_summary_free(summary);
+    return status;
+}
+
+/* In a folder for passing files: it goes away again. False with a line on stderr. */
+static bool make_room(char **path, int *fd)
+{
+    const char *folder = getenv("TMPDIR");
+    *fd = -1;
+    if (asprintf(path, "%s/vramscope-pack-XXXXXX",
+                 folder != NULL && folder[0] != 0 ? folder : P_tmpdir) < 0)
+        *path = NULL;
+    else
+        *fd = mkstemp(*path);
+    if (*fd < 0)
+        fprintf(stderr, "vramscope: no room for a copy: %s (TMPDIR names the folder it takes)\n",
+                strerror(errno));
+    return *fd >= 0;
+}
+
+static int pack_trace(const char *trace, struct packing *packing,
+                      const struct report_others *others)
+{
+    struct vs_redacted redacted;
+    char *path = NULL;
+    bool whole = true;
+    int status = CMD_FAILED;
+    if (make_room(&path, &packing->trace_fd)) {
+        packing->trace_path = path;
+        if (redact_trace(trace, packing->trace_fd, &redacted, &whole)) {
+            packing->trace_bytes = redacted.bytes;
+            status = pack_copy(packing, others);
+        }
+        close(packing->trace_fd);
+        unlink(path);
+    }
+    free(path);
+    return status == CMD_DONE && !whole ? CMD_FAILED : status;
+}
+
+/* File names of traces often hold the host's name. */
+static bool hide_names(const struct report_other *items, size_t count, struct report_others *others)
+{
+    *others = (struct report_others){calloc(count + 1, sizeof(*items)), count};
+    for (size_t i = 0; i < count && others->items != NULL; i++) {
+        const char *slash = strrchr(items[i].path, '/');
+        const char *name = slash == NULL ? items[i].path : slash + 1;
+        char *token = malloc(strlen(name) + VS_PRIVATE_PATH_MORE);
+        if (token == NULL)
+            return false;
+        vs_private_path(name, token, strlen(name) + VS_PRIVATE_PATH_MORE);
+        others->items[i] = items[i];
+        others->items[i].path = token;
+    }
+    return others->items != NULL;
+}
+
+static int pack_folder(const char *path, struct packing *packing)
+{
+    struct report_folder folder;
+    struct report_others others = {0};
+    int status = CMD_FAILED;
+    if (report_open_folder(path, &folder)) {
+        if (hide_names(folder.traces.items + 1, folder.traces.count - 1, &others))
+            status = pack_trace(folder.traces.items[0].path, packing, &others);
+        if (!folder.all_read)
+            status = CMD_FAILED;
+        for (size_t i = 0; others.items != NULL && i < others.count; i++)
+            free((char *)(uintptr_t)others.items[i].path);
+        free(others.items);
+    }
+    report_release_folder(&folder);
+    return status;
+}
+
+int cmd_pack(int argc, char **argv)
+{
+    struct packing packing = {.out = DEFAULT_OUT, .limit_bytes = LIMIT_BYTES, .trace_fd = -1};
+    const char *path, *limit = NULL;
+    struct stat found;
+    const struct option_rule options[] = {{"-o", NULL, &packing.out},
+                                          {"--yes", &packing.yes, NULL},
+                                          {"--force", &packing.force, NULL},
+                                          {"--limit", NULL, &limit}};
+    int status =
+        parse_arguments(argc, argv, help, options, sizeof(options) / sizeof(options[0]), &path);
+    if (status >= 0)
+        return status;
+    if (strcmp(packing.out, "-") == 0) {
+        fputs("vramscope pack: -o needs the name of a file\n", stderr);
+        return CMD_USAGE;
+    }
+    if (limit != NULL && !size_of_text(limit, &packing.limit_bytes)) {
+        fprintf(stderr, "vramscope pack: --limit takes a size such as 25M, not '%s'\n", limit);
+        return CMD_USAGE;
+    }
+    if (!packing.force && lstat(packing.out, &found) == 0) {
+        fprintf(stderr, "vramscope: %s is there already: give another name, or --force\n",
+                packing.out);
+        return CMD_FAILED;
+    }
+    bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+    status = folder ? pack_folder(path, &packing) : pack_trace(path, &packing, NULL);
+    return finish_output(status);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all exports share: see export.h. */
+#include "export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "replay/reader_facts.h"
+
+enum { PROGRESS_EVENTS = 1 << 16 };
+
+const struct vs_export_format *vs_export_format(const char *name)
+{
+    for (const struct vs_export_format *format = vs_export_formats; format->name != NULL; format++)
+        if (strcmp(format->name, name) == 0)
+            return format;
+    return NULL;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+struct span {
+    uint64_t first_ns, last_ns;
+    bool first_only;
+};
+
+static int note_time(void *self, const struct vs_sequenced_event *event)
+{
+    struct span *span = self;
+    uint64_t time = event->event.time_ns;
+    if (span->first_ns == 0)
+        span->first_ns = time;
+    if (time > span->last_ns)
+        span->last_ns = time;
+    return span->first_only;
+}
+
+static uint64_t resolve(const struct vs_export *export, int64_t bound_ns, uint64_t last_ns)
+{
+    if (bound_ns >= 0)
+        return export->start_ns + (uint64_t)bound_ns;
+    uint64_t back = (uint64_t)-bound_ns;
+    return last_ns > export->start_ns + back ? last_ns - back : export->start_ns;
+}
+
+/* Where a time is said from the trace's end, all events are read once more. */
+static int resolve_times(struct vs_export *export)
+{
+    const struct vs_window *window = &export->window;
+    bool from_end = (window->has_from && window->from_ns < 0) ||
+                    (window->has_to && window->to_ns < 0) || export->at_ns < 0;
+    struct span span = {.first_only = !from_end};
+    export->start_ns = vs_fact_count(json_object_get(export->clock, "start"), "monotonic_ns");
+    int result = 0;
+    if (from_end || export->start_ns == 0)
+        result = vs_export_each(export, note_time, &span);
+    if (export->start_ns == 0)
+        export->start_ns = span.first_ns;
+    uint64_t last = vs_fact_count(export->end, "at_ns");
+    if (span.last_ns > last)
+        last = span.last_ns;
+    export->from_ns = window->has_from ? resolve(export, window->from_ns, last) : 0;
+    export->to_ns = window->has_to ? resolve(export, window->to_ns, last) : UINT64_MAX;
+    export->moment_ns = resolve(export, export->at_ns, last);
+    return result == 0 && export->from_ns > export->to_ns ? -ERANGE : result;
+}
+
+int vs_export_open(struct vs_export *export, struct vs_error *error)
+{
+    int result = vs_reader_open(export->path, &export->reader, error);
+    if (result != 0)
+        return result;
+    export->names = vs_reader_names(export->reader);
+    export->process = vs_reader_fact(export->reader, "process");
+    export->clock = vs_reader_fact(export->reader, "clock");
+    export->hooks = vs_reader_fact(export->reader, "hooks");
+    export->end = vs_reader_fact(export->reader, "end");
+    export->error = error;
+    result = resolve_times(export);
+    if (result == -ERANGE)
+        snprintf(error->text, sizeof(error->text), "%s: the window ends before it begins",
+                 export->path);
+    else if (result != 0)
+        snprintf(error->text, sizeof(error->text), "%s: %s while reading", export->path,
+                 strerror(-result));
+    return result;
+}
+
+void vs_export_close(struct vs_export *export)
+{
+    json_decref(export->process);
+    json_decref(export->clock);
+    json_decref(export->hooks);
+    json_decref(export->end);
+    vs_addresses_release(&export->left_out);
+    if (export->reader != NULL)
+        vs_reader_close(export->reader);
+    export->reader = NULL;
+}
+
+/* ---- events -----------------------------------------------------------------------------------
+ */
+
+static void tell_progress(const struct vs_export *export, uint64_t done)
+{
+    if (export->progress != NULL)
+        export->progress(export->progress_self, done, vs_reader_status(export->reader)->events);
+}
+
+int vs_export_each(struct vs_export *export, vs_export_take *take, void *self)
+{
+    const struct vs_sequenced_event *events;
+    size_t count;
+    uint64_t done = 0, told = 0;
+    int got, result = 0;
+    vs_reader_rewind(export->reader);
+    export->read_error = 0;
+    while (result == 0 && (got = vs_reader_next_block(export->reader, &events, &count)) != 0) {
+        if (got < 0) {
+            export->read_error = got;
+            break;
+        }
+        for (size_t i = 0; i < count && result == 0; i++)
+            result = take(self, &events[i]);
+        if (export->sink != NULL && export->sink->error != 0)
+            result = export->sink->error;
+        done += count;
+        if (done - told >= PROGRESS_EVENTS)
+            tell_progress(export, told = done);
+    }
+    return result < 0 ? result : 0;
+}
+
+/* ---- filters ------------------------------------------------------------------------------------
+ */
+
+static bool has_bytes(unsigned kind)
+{
+    switch (kind) {
+    case VS_KIND_ALLOC:
+    case VS_KIND_POOL_ALLOC:
+    case VS_KIND_PHYS_CREATE:
+    case VS_KIND_HOST_ALLOC:
+    case VS_KIND_HOST_REGISTER:
+    case VS_KIND_ARRAY_CREATE:
+    case VS_KIND_GRAPH_ALLOC_NODE:
+    case VS_KIND_MAP:
+    case VS_KIND_UNMAP:
+    case VS_KIND_RESERVE:
+    case VS_KIND_UNRESERVE:
+    case VS_KIND_FW_ALLOC:
+    case VS_KIND_FW_FREE:
+    case VS_KIND_FW_OOM:
+    case VS_KIND_FW_HOST_ALLOC:
+    case VS_KIND_FW_HOST_FREE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What is freed by an event that does not say how much it frees, and such events. */
+static bool freed_without_size(unsigned kind)
+{
+    return kind == VS_KIND_ALLOC || kind == VS_KIND_POOL_ALLOC || kind == VS_KIND_HOST_ALLOC ||
+           kind == VS_KIND_HOST_REGISTER || kind == VS_KIND_ARRAY_CREATE ||
+           kind == VS_KIND_PHYS_CREATE;
+}
+
+static bool frees_without_size(unsigned kind)
+{
+    return kind == VS_KIND_FREE || kind == VS_KIND_POOL_FREE || kind == VS_KIND_HOST_FREE ||
+           kind == VS_KIND_HOST_UNREGISTER || kind == VS_KIND_ARRAY_DESTROY ||
+           kind == VS_KIND_PHYS_RELEASE;
+}
+
+/* Arrays and physical memory are known by handle. */
+static uint64_t name_of(const struct vs_event *event)
+{
+    return event->address != 0 ? event->address : event->handle;
+}
+
+/* 1 large enough, 0 not, -ENOMEM. */
+static int is_large(struct vs_export *export, const struct vs_event *event)
+{
+    if (has_bytes(event->kind)) {
+        bool large = event->size >= export->min_bytes;
+        if (!large && freed_without_size(event->kind) && event->result == 0 &&
+            vs_addresses_put(&export->left_out, name_of(event)) == NULL)
+            return -ENOMEM;
+        return large;
+    }
+    return !frees_without_size(event->kind) ||
+           !vs_addresses_remove(&export->left_out, name_of(event));
+}
+
+static bool passes(const struct vs_export *export, const struct vs_event *event)
+{
+    return event->time_ns >= export->from_ns && event->time_ns <= export->to_ns &&
+           (export->device < 0 || event->device < 0 || event->device == export->device);
+}
+
+struct choosing {
+    struct vs_export *export;
+    vs_export_take *take;
+    void *self;
+    uint64_t skip;
+};
+
+static int count_one(void *self, const struct vs_sequenced_event *event)
+{
+    (void)event;
+    ++*(uint64_t *)self;
+    return 0;
+}
+
+static int choose(void *self, const struct vs_sequenced_event *event)
+{
+    struct choosing *choosing = self;
+    struct vs_export *export = choosing->export;
+    if (export->min_bytes != 0) {
+        int large = is_large(export, &event->event);
+        if (large <= 0)
+            return large;
+    }
+    if (!passes(export, &event->event))
+        return 0;
+    if (choosing->skip != 0) {
+        choosing->skip--;
+        return 0;
+    }
+    return choosing->take(choosing->self, event);
+}
+
+static int each_chosen(struct vs_export *export, vs_export_take *take, void *self, uint64_t skip)
+{
+    struct choosing choosing = {export, take, self, skip};
+    vs_addresses_release(&export->left_out);
+    return vs_export_each(export, choose, &choosing);
+}
+
+int vs_export_each_chosen(struct vs_export *export, vs_export_take *take, void *self)
+{
+    uint64_t count = 0;
+    int result = 0;
+    if (export->last != 0)
+        result = each_chosen(export, count_one, &count, 0);
+    if (result != 0)
+        return result;
+    return each_chosen(export, take, self,
+                       export->last != 0 && count > export->last ? count - export->last : 0);
+}
+
+/* ---- state --------------------------------------------------------------------------------------
+ */
+
+int vs_export_state(const struct vs_export *export, struct vs_state **out)
+{
+    int result = vs_state_create(&export->names, out);
+    for (size_t i = 0; i < vs_reader_device_count(export->reader) && result == 0; i++) {
+        const struct vs_device_def *device = vs_reader_device(export->reader, i);
+        if (device->device >= INT8_MIN && device->device <= INT8_MAX)
+            result = vs_state_device_total(*out, (int8_t)device->device, device->total_bytes);
+    }
+    if (result != 0)
+        return result;
+    const char *nvml = json_string_value(json_object_get(export->hooks, "nvml"));
+    bool others_known = nvml != NULL && strcmp(nvml, "ok") == 0;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
+        if ((*out)->devices[i] != NULL)
+            (*out)->devices[i]->others_known = others_known;
+    (*out)->start_ns = export->start_ns;
+    (*out)->own_pid = vs_fact_count(export->process, "host_pid");
+    return 0;
+}
+
+bool vs_export_is_oom(const struct vs_export *export, const struct vs_event *event)
+{
+    char buffer[32];
+    if (event->kind == VS_KIND_FW_OOM)
+        return true;
+    if (event->result == 0)
+        return false;
+    uint32_t call = event->label != 0 ? event->label : event->call;
+    const char *name = call == 0 ? NULL : vs_reader_string(export->reader, call);
+    const char *error =
+        vs_cuda_error_name(name == NULL ? "" : name, event->result, buffer, sizeof(buffer));
+    return strcmp(error, "CUDA_ERROR_OUT_OF_MEMORY") == 0 ||
+           strcmp(error, "cudaErrorMemoryAllocation") == 0;
+}
+
+struct oom_search {
+    struct vs_export *export;
+    uint64_t framework, any; /* the last ones; 0 none */
+};
+
+static int look_for_oom(void *self, const struct vs_sequenced_event *event)
+{
+    struct oom_search *search = self;
+    const struct vs_export *export = search->export;
+    if ((event->event.kind != VS_KIND_FW_OOM && event->event.result == 0) ||
+        !passes(export, &event->event) || !vs_export_is_oom(export, &event->event))
+        return 0;
+    if (event->event.kind == VS_KIND_FW_OOM)
+        search->framework = event->sequence;
+    search->any = event->sequence;
+    return 0;
+}
+
+int vs_export_find_oom(struct vs_export *export, uint64_t *sequence)
+{
+    struct oom_search search = {.export = export};
+    int result = vs_export_each(export, look_for_oom, &search);
+    *sequence = search.framework != 0 ? search.framework : search.any;
+    return result != 0 ? result : *sequence == 0 ? -ENODATA : 0;
+}
+
+/* ---- what is said in the output ------------------------------------------------------------- */
+
+static size_t add(char *buffer, size_t bytes, size_t used, const char *name, const char *format,
+                  ...) __attribute__((format(printf, 5, 6)));
+
+static size_t add(char *buffer, size_t bytes, size_t used, const char *name, const char *format,
+                  ...)
+{
+    char value[64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof(value), format, arguments);
+    va_end(arguments);
+    int length = snprintf(buffer + used, bytes - used, "%s%s%s", used > 0 ? ", " : "", name, value);
+    return length < 0 || (size_t)length >= bytes - used ? used : used + (size_t)length;
+}
+
+void vs_export_filter_text(const struct vs_export *export, char *buffer, size_t bytes)
+{
+    const struct vs_window *window = &export->window;
+    size_t used = 0;
+    buffer[0] = 0;
+    if (window->has_from)
+        used = add(buffer, bytes, used, "from ", "%" PRIu64 " ns",
+                   vs_export_since(export, export->from_ns));
+    if (window->has_to)
+        used = add(buffer, bytes, used, "to ", "%" PRIu64 " ns",
+                   vs_export_since(export, export->to_ns));
+    if (export->device >= 0)
+        used = add(buffer, bytes, used, "device ", "%d only", export->device);
+    if (export->min_bytes != 0)
+        used = add(buffer, bytes, used, "at least ", "%" PRIu64 " bytes", export->min_bytes);
+    if (export->last != 0)
+        add(buffer, bytes, used, "the last ", "%" PRIu64 " events", export->last);
+}
+
+static void set_number(json_t *object, const char *name, uint64_t value)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+json_t *vs_export_filter_json(const struct vs_export *export)
+{
+    json_t *object = json_object();
+    if (export->window.has_from)
+        set_number(object, "from_ns", vs_export_since(export, export->from_ns));
+    if (export->window.has_to)
+        set_number(object, "to_ns", vs_export_since(export, export->to_ns));
+    if (export->device >= 0)
+        set_number(object, "device", (uint64_t) export->device);
+    if (export->min_bytes != 0)
+        set_number(object, "min_bytes", export->min_bytes);
+    if (export->last != 0)
+        set_number(object, "last", export->last);
+    return object;
+}
+
+void vs_export_at_text(const struct vs_export *export, char *buffer, size_t bytes)
+{
+    static const char *const names[] = {
+        [VS_AT_PEAK] = "peak", [VS_AT_END] = "end", [VS_AT_OOM] = "oom"};
+    if (export->at == VS_AT_TIME)
+        snprintf(buffer, bytes, "%" PRIu64 " ns", vs_export_since(export, export->moment_ns));
+    else
+        snprintf(buffer, bytes, "%s", names[export->at]);
+}
+
+const char *vs_export_layer_name(unsigned layer)
+{
+    return layer == VS_LAYER_FRAMEWORK ? "framework" : layer == VS_LAYER_DRIVER ? "driver" : "host";
+}
+
+const char *vs_export_metric_name(enum vs_export_metric metric)
+{
+    static const char *const names[VS_METRICS] = {
+        [VS_METRIC_INUSE_SPACE] = "inuse_space",
+        [VS_METRIC_INUSE_OBJECTS] = "inuse_objects",
+        [VS_METRIC_ALLOC_SPACE] = "alloc_space",
+        [VS_METRIC_ALLOC_OBJECTS] = "alloc_objects",
+    };
+    return names[metric];
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One row of the curves of a device: the columns of `timeline` and of the exports' samples. */
+#ifndef VS_REPLAY_CURVE_ROW_H
+#define VS_REPLAY_CURVE_ROW_H
+
+#include "state.h"
+
+enum { VS_CURVE_COLUMNS = 18 };
+/* In bytes all of them; docs/numbers.md says what each means. */
+extern const char *const vs_curve_columns[VS_CURVE_COLUMNS];
+
+struct vs_curve_row {
+    int64_t value[VS_CURVE_COLUMNS]; /* bytes */
+    bool known[VS_CURVE_COLUMNS];
+};
+
+/* What one reader of rows keeps between them; begins as zeros. */
+struct vs_curve_walks {
+    uint64_t rows_since[VS_DEVICE_SLOTS]; /* a device's last walk */
+    bool walked[VS_DEVICE_SLOTS];
+};
+
+/*
+ * Fills `row` from a device's bands. The largest free block takes a walk over all blocks,
+ * which is made once in so many rows that a row stays cheap; it is not known in the others.
+ */
+void vs_curve_row(struct vs_curve_walks *walks, const struct vs_state *state,
+                  const struct vs_device_state *device, const struct vs_bands *bands,
+                  struct vs_curve_row *row);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a fold takes from a trace's reader besides its events: names, and the facts as JSON. */
+#ifndef VS_REPLAY_READER_FACTS_H
+#define VS_REPLAY_READER_FACTS_H
+
+#include <jansson.h>
+
+#include "state.h"
+#include "trace.h"
+
+/* The names of a trace, valid as long as its reader. */
+struct vs_names vs_reader_names(const struct vs_reader *reader);
+/* A fact such as "process"; a new object, without members when there is none. NULL: no memory. */
+json_t *vs_reader_fact(const struct vs_reader *reader, const char *name);
+/* A field that counts; 0 when it is not there, or no such number. */
+uint64_t vs_fact_count(const json_t *object, const char *field);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One record of a library above CUDA, told before or after its own call. */
+#include "hook_framework.h"
+
+#include "devices.h"
+
+uint64_t framework_tell(unsigned hook, struct vs_event *event, const void *caller)
+{
+    struct thread_frame frame;
+    struct shim_thread *thread = thread_enter(&frame);
+    hook_label(thread, event, hook, hook_module_of(caller));
+    event->free_bytes = VS_FREE_UNKNOWN;
+    hook_count_call(HOOK_LEVEL_FRAMEWORK);
+    bool of_block = event->kind == VS_KIND_FW_ALLOC || event->kind == VS_KIND_FW_FREE;
+    if (event->device == VS_DEVICE_UNKNOWN && !of_block) {
+        hook_own_calls_begin();
+        event->device = (int8_t)devices_current(&event->context);
+        hook_own_calls_end();
+    }
+    uint64_t sequence = shim_emit(event);
+    thread_leave(thread, &frame);
+    return sequence;
+}
