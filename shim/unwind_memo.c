@@ -11,7 +11,9 @@
 #include "unwind_memory.h"
 #include "unwind_rules.h"
 
-#define MEMO_BITS 10U /* 1 MiB of them, touched where used */
+#ifndef UNWIND_MEMO_BITS /* fewer in a test, where all crowd into a few */
+#define UNWIND_MEMO_BITS 10U /* 1 MiB of them, touched where used */
+#endif
 #define SLOTS_MAX 120U
 #define WORD_BYTES 8U
 #define PLACE_SHIFT 48U /* a slot: the place in words above sp, and below it the word itself */
@@ -30,12 +32,12 @@ struct memo {
     _Atomic uint64_t slot[SLOTS_MAX];
 } __attribute__((aligned(64)));
 
-static struct memo memos[1U << MEMO_BITS];
+static struct memo memos[1U << UNWIND_MEMO_BITS];
 
 static struct memo *memo_of(const struct unwind_start *start, uint64_t hint)
 {
     uint64_t bits = ((start->sp >> 3) ^ hint) * 0x9e3779b97f4a7c15ULL ^ start->ip;
-    return &memos[bits * 0xd6e8feb86659fd93ULL >> (64 - MEMO_BITS)];
+    return &memos[bits * 0xd6e8feb86659fd93ULL >> (64 - UNWIND_MEMO_BITS)];
 }
 
 static uint64_t load(const _Atomic uint64_t *place)
@@ -57,8 +59,18 @@ static bool begins_alike(const struct memo *memo, const struct unwind_start *sta
            ((load_half(&memo->shape) & USES_BP) == 0 || load(&memo->bp) == start->bp);
 }
 
-/* Each place is looked at before it is read: a torn memo may name any. */
-static bool stack_is_alike(const struct memo *memo, uint64_t sp)
+/* Acquire: what was read before was written before this turn. */
+static bool is_turn(const struct memo *memo, uint64_t turn)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return load(&memo->turn) == turn;
+}
+
+/*
+ * In the walk's own order, and no place of another turn's: each word is one that
+ * the walk would read as well, now that those before it are what they were.
+ */
+static bool stack_is_alike(const struct memo *memo, uint64_t turn, uint64_t sp)
 {
     struct unwind_stack stack;
     unwind_stack_open(&stack, sp);
@@ -67,7 +79,7 @@ static bool stack_is_alike(const struct memo *memo, uint64_t sp)
     for (uint32_t i = 0; i < slots && i < SLOTS_MAX; i++) {
         uint64_t slot = load(&memo->slot[i]);
         uint64_t place = slot >> PLACE_SHIFT;
-        if (place >= room ||
+        if (!is_turn(memo, turn) || place >= room ||
             unwind_word(sp + place * WORD_BYTES) != (slot & ((1ULL << PLACE_SHIFT) - 1))) {
             return false;
         }
@@ -81,7 +93,7 @@ bool unwind_recall(const struct unwind_start *start, uint64_t hint, struct unwin
     /* Acquire: pairs with the release at the end of write_memo. */
     uint64_t turn = atomic_load_explicit(&memo->turn, memory_order_acquire);
     if (turn % 2 != 0 || !begins_alike(memo, start) || unwind_chosen() != UNWIND_BY_TABLES ||
-        !stack_is_alike(memo, start->sp)) {
+        !stack_is_alike(memo, turn, start->sp)) {
         return false;
     }
     uint32_t shape = load_half(&memo->shape) & ~USES_BP;
@@ -92,9 +104,7 @@ bool unwind_recall(const struct unwind_start *start, uint64_t hint, struct unwin
     if (load_half(&memo->missed) != 0) {
         atomic_store_explicit(&memo->missed, 0, memory_order_relaxed);
     }
-    /* Acquire: what was read before was read while the turn was this one. */
-    atomic_thread_fence(memory_order_acquire);
-    return load(&memo->turn) == turn;
+    return is_turn(memo, turn);
 }
 
 /* ---- remembering -------------------------------------------------------------------- */
