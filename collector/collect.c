@@ -18,6 +18,7 @@
 #define NS_PER_MS 1000000ULL
 #define NS_PER_SECOND 1000000000ULL
 #define SAMPLE_EVERY_NS NS_PER_SECOND
+#define SHARED_SHARE 200U                /* a look at /dev/shm may take this part of the time */
 #define SAMPLE_CHANGE_BYTES (1ULL << 20) /* a smaller change of the resident size is no news */
 #define FACTS_EVERY_NS (2 * NS_PER_SECOND)
 #define ASK_NVML_EVERY_NS (100 * NS_PER_MS)
@@ -52,12 +53,13 @@ static bool changed_much(uint64_t a, uint64_t b)
     return (a > b ? a - b : b - a) >= SAMPLE_CHANGE_BYTES;
 }
 
-static void sample_memory(struct collect *collect)
+/* `must`: though it has hardly changed. */
+static void sample_memory(struct collect *collect, bool must)
 {
     struct target_memory memory;
     const struct target_memory *last = &collect->last_memory;
     if (target_memory(&collect->target, &memory) < 0 ||
-        (!changed_much(memory.resident_bytes, last->resident_bytes) &&
+        (!must && !changed_much(memory.resident_bytes, last->resident_bytes) &&
          !changed_much(memory.cgroup_bytes, last->cgroup_bytes) &&
          memory.cgroup_limit_bytes == last->cgroup_limit_bytes))
         return;
@@ -69,6 +71,29 @@ static void sample_memory(struct collect *collect)
         collect->last_memory = memory;
 }
 
+/* What the process and its children have in /dev/shm; `must`: though it was looked at just now. */
+static void sample_shared(struct collect *collect, bool must)
+{
+    struct shared_files shared;
+    const struct shared_files *last = &collect->last_shared;
+    uint64_t begun = now_ns();
+    if (collect->target.visible_pid == 0 || (!must && begun < collect->next_shared_ns))
+        return;
+    int result = shared_files_measure(collect->target.visible_pid, &shared);
+    collect->next_shared_ns = begun + (now_ns() - begun) * SHARED_SHARE;
+    if (result < 0 || (collect->shared_known && shared.bytes == last->bytes &&
+                       shared.torch_bytes == last->torch_bytes && shared.count == last->count))
+        return;
+    struct vs_event event = {.kind = VS_KIND_HOST_SHARED,
+                             .device = VS_DEVICE_UNKNOWN,
+                             .size = shared.bytes,
+                             .extra = {shared.torch_bytes, shared.count}};
+    if (inject(collect, &event) == 0) {
+        collect->last_shared = shared;
+        collect->shared_known = true;
+    }
+}
+
 static void report_other_processes(struct collect *collect)
 {
     struct nvml_use uses[NVML_REPORTS_AT_ONCE];
@@ -78,7 +103,12 @@ static void report_other_processes(struct collect *collect)
                                  .device = (int8_t)uses[i].device,
                                  .handle = uses[i].pid,
                                  .size = uses[i].bytes};
+        json_t *who = uses[i].bytes != 0
+                          ? others_name(&collect->others, uses[i].pid, collect->options.hide)
+                          : NULL;
         inject(collect, &event);
+        if (who)
+            output_meta(&collect->output, "others", who);
     }
 }
 
@@ -250,9 +280,21 @@ static void make_own_events(struct collect *collect, uint64_t now)
     report_other_processes(collect);
     if (now - collect->last_sample_ns >= SAMPLE_EVERY_NS) {
         collect->last_sample_ns = now;
-        sample_memory(collect);
+        sample_memory(collect, false);
+        sample_shared(collect, false);
         target_title(&collect->target, collect->title, sizeof collect->title);
     }
+}
+
+/* What the process has when it says that it ends; it waits for us while we look. */
+static void sample_at_end(struct collect *collect)
+{
+    if (collect->sampled_end || atomic_load(&collect->drain.header->end_kind) == VS_END_UNKNOWN)
+        return;
+    collect->sampled_end = true;
+    sample_memory(collect, true);
+    sample_shared(collect, true);
+    drain_some(collect);
 }
 
 static void pass(struct collect *collect)
@@ -262,10 +304,13 @@ static void pass(struct collect *collect)
     bool asked = requests != collect->flushes_answered;
     make_own_events(collect, now);
     drain_some(collect);
+    sample_at_end(collect);
     if (collect->symbolizer && symbolizer_take(collect->symbolizer))
         collect->pending = true;
     if (collect->records.urgent) {
         ask_other_processes(collect, now);
+        sample_memory(collect, true);
+        sample_shared(collect, false);
         collect->records.urgent = false;
         asked = true;
     }

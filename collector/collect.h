@@ -12,8 +12,10 @@
 #include "loss.h"
 #include "nvml.h"
 #include "options.h"
+#include "others.h"
 #include "records.h"
 #include "rundir.h"
+#include "shared_files.h"
 #include "symbolizer.h"
 #include "target.h"
 #include "watch.h"
@@ -28,7 +30,8 @@ struct collect {
     struct output output;
     struct records records;
     struct loss loss;
-    struct nvml *nvml;             /* NULL: no memory for it */
+    struct nvml *nvml; /* NULL: no memory for it */
+    struct others others;
     struct symbolizer *symbolizer; /* NULL: no memory for it */
     char ring_path[PATH_MAX];      /* of a ring that is a file; empty: none */
 
@@ -44,6 +47,10 @@ struct collect {
     uint64_t last_flush_ns, last_sample_ns, last_facts_ns, last_asked_ns, last_replaced_check_ns;
     uint64_t blocked_sleep_ns, idle_sleep_ns;
     struct target_memory last_memory;
+    struct shared_files last_shared;
+    bool shared_known;       /* last_shared was measured and told */
+    bool sampled_end;        /* memory was looked at once more when the end was announced */
+    uint64_t next_shared_ns; /* no earlier look at /dev/shm */
     char title[64];
 };
 

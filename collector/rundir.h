@@ -8,7 +8,7 @@
 #ifndef VS_COLLECTOR_RUNDIR_H
 #define VS_COLLECTOR_RUNDIR_H
 
-#include <linux/limits.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #ifndef VS_COLLECTOR_SYMBOL_CLIENT_H
 #define VS_COLLECTOR_SYMBOL_CLIENT_H
 
-#include <linux/limits.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>

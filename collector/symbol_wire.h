@@ -12,7 +12,7 @@
 #ifndef VS_COLLECTOR_SYMBOL_WIRE_H
 #define VS_COLLECTOR_SYMBOL_WIRE_H
 
-#include <linux/limits.h>
+#include <limits.h>
 #include <stdint.h>
 
 #define SYMBOL_WIRE_VERSION 1U

@@ -190,6 +190,7 @@ void target_open(struct target *target, uint32_t pid, int pidfd, int ring_fd)
     target->pidfd = pidfd;
     long visible_pid = proc_pid(pid, pidfd);
     snprintf(path, sizeof path, "/proc/%ld", visible_pid);
+    target->visible_pid = visible_pid > 0 ? (pid_t)visible_pid : 0;
     target->proc_fd = visible_pid > 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (ring_fd >= 0 && fstat(ring_fd, &ring) == 0) {
         target->ring_device = ring.st_dev;

@@ -19,6 +19,7 @@ struct target {
     uint32_t pid;                     /* in the target's own pid namespace */
     int pidfd;                        /* -1: the kernel has none */
     int proc_fd;                      /* /proc/PID, -1 when it cannot be opened */
+    pid_t visible_pid;                /* that PID, in the namespace of our /proc; 0 unknown */
     uint64_t ring_device, ring_inode; /* of the mapped ring, to know it again in maps */
     uint64_t stack_start;             /* of the program at start; another one means exec */
     bool ring_visible; /* the ring was found in maps at start, so that its absence says something */

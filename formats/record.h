@@ -121,7 +121,13 @@
     X(109, HOST_SAMPLE, "host_sample", 'M',                                                        \
       "size = resident bytes of the process; extra[0] = cgroup bytes; extra[1] = cgroup limit")    \
     X(110, PROCESS_END, "process_end", 'M',                                                        \
-      "handle = enum vs_end; size = exit status or signal")
+      "handle = enum vs_end; size = exit status or signal")                                        \
+    X(111, CUT, "cut", 'M',                                                                        \
+      "size = events taken out between here and the next cut_end; extra[0] = its time")            \
+    X(112, CUT_END, "cut_end", 'M', "")                                                            \
+    X(113, HOST_SHARED, "host_shared", 'M',                                                        \
+      "size = bytes of files in /dev/shm that the process and its children have; extra[0] = of "   \
+      "them PyTorch's; extra[1] = files")
 /* clang-format on */
 
 enum vs_kind {

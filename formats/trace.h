@@ -122,6 +122,12 @@ int vs_writer_meta(struct vs_writer *writer, const char *name, const char *json,
 int vs_writer_keyframe(struct vs_writer *writer, uint64_t sequence,
                        const struct vs_sequenced_event *live, size_t count);
 
+/* `events` events that are missing here: their indices are passed over. */
+int vs_writer_hole(struct vs_writer *writer, uint64_t events);
+
+/* Says that the trace is cut from a longer one: `events` taken out, in `gaps` stretches. */
+int vs_writer_cut(struct vs_writer *writer, uint64_t events, uint64_t gaps);
+
 /* Everything buffered goes to the file (definitions before the events that use them). */
 int vs_writer_flush(struct vs_writer *writer);
 
@@ -150,6 +156,8 @@ struct vs_trace_status {
     bool truncated;          /* the file, or what it is packed in, ends before its end */
     bool closed;             /* an END chunk was found */
     uint64_t missing_events; /* events in the gaps: exact, counted by index */
+    uint64_t cut_events;     /* of the trace this one was cut from, taken out of it */
+    uint64_t cut_gaps;       /* stretches they were taken out of; 0: it is not cut */
     /* A circular file that lost its beginning starts with a key frame: the first
      * `keyframe_events` events are what was live at `keyframe_sequence`. */
     uint64_t keyframe_sequence;
@@ -179,6 +187,10 @@ int vs_reader_next(struct vs_reader *reader, struct vs_sequenced_event *out);
 /* The same, many at once without a copy: *events stays valid until the next call on the reader. */
 int vs_reader_next_block(struct vs_reader *reader, const struct vs_sequenced_event **events,
                          size_t *count);
+/* Index of the last block's first event, docs/format.md §1: it jumps where events are missing. A
+ * key frame's events count up to the one behind it (modulo 2^64), a ring's are as the file's end.
+ */
+uint64_t vs_reader_block_index(const struct vs_reader *reader);
 /* Back to the first event. */
 void vs_reader_rewind(struct vs_reader *reader);
 

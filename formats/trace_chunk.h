@@ -36,6 +36,7 @@ enum vs_chunk_type {
     VS_CHUNK_KEYFRAME = 0x0008,
     VS_CHUNK_CODES = 0x0009,
     VS_CHUNK_SYMBOLS = 0x000a,
+    VS_CHUNK_CUT = 0x800b,  /* the trace is a part of a longer one: docs/format.md §13 */
     VS_CHUNK_ROOM = 0x000e, /* unused room; its payload means nothing and has no checksum */
     VS_CHUNK_END = 0x000f,
 };

@@ -52,8 +52,8 @@ struct vs_reader {
 
     /* the place of vs_reader_next */
     enum { AT_LIVE, AT_CHUNKS, AT_RING, AT_END } stage;
-    size_t segment;      /* next one of the plan */
-    uint64_t next_index; /* of the next event from a chunk */
+    size_t segment;             /* next one of the plan */
+    uint64_t next_index, block; /* of the next event from a chunk; events given as a block last */
     const struct vs_sequenced_event *at, *end;
 };
 
@@ -486,11 +486,6 @@ static int look_again(struct vs_reader *reader)
     return error;
 }
 
-static bool may_have_moved(const struct vs_reader *reader)
-{
-    return !reader->status.closed && !reader->index.circular && vs_source_changed(&reader->source);
-}
-
 /* ---- opening ---------------------------------------------------------------------------- */
 
 static int prepare(struct vs_reader *reader)
@@ -646,7 +641,8 @@ static int enter_segment(struct vs_reader *reader)
         int error = load(reader, segment->ref);
         if (is_damage(error)) {
             /* Others may hold some of its events: a new plan, from where we are. */
-            bool moved = may_have_moved(reader);
+            bool moved = !reader->status.closed && !reader->index.circular &&
+                         vs_source_changed(&reader->source);
             error = moved ? look_again(reader) : weed_out(reader);
             if (error == 0 && !moved)
                 error = make_plan(reader);
@@ -703,11 +699,9 @@ static int advance(struct vs_reader *reader)
 
 int vs_reader_next(struct vs_reader *reader, struct vs_sequenced_event *out)
 {
-    if (reader->at == reader->end) {
-        int got = advance(reader);
-        if (got != 1)
-            return got;
-    }
+    int got = advance(reader);
+    if (got != 1)
+        return got;
     *out = *reader->at++;
     return 1;
 }
@@ -721,7 +715,13 @@ int vs_reader_next_block(struct vs_reader *reader, const struct vs_sequenced_eve
     *events = reader->at;
     *count = (size_t)(reader->end - reader->at);
     reader->at = reader->end;
+    reader->block = *count;
     return 1;
+}
+
+uint64_t vs_reader_block_index(const struct vs_reader *reader)
+{
+    return reader->next_index - (reader->stage == AT_CHUNKS ? reader->block : 0);
 }
 
 /* ---- definitions ---------------------------------------------------------------------------- */

@@ -98,6 +98,7 @@ static bool known_type(uint16_t type)
     case VS_CHUNK_SYMBOLS:
     case VS_CHUNK_META:
     case VS_CHUNK_KEYFRAME:
+    case VS_CHUNK_CUT:
     case VS_CHUNK_ROOM:
     case VS_CHUNK_END:
         return true;
@@ -126,6 +127,10 @@ static int keep(struct walk *walk, uint64_t offset, const struct vs_chunk_header
         walk->index->end_index = header->first;
         walk->index->end_sequence = header->mark;
         return 0;
+    }
+    if (header->type == VS_CHUNK_CUT) {
+        walk->status->cut_events = header->first;
+        walk->status->cut_gaps = header->mark;
     }
     return remember(walk->index, offset, header);
 }

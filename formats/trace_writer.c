@@ -301,6 +301,24 @@ int vs_writer_event(struct vs_writer *writer, const struct vs_sequenced_event *e
     return writer->event_count == writer->event_capacity ? flush(writer, false, true) : 0;
 }
 
+int vs_writer_hole(struct vs_writer *writer, uint64_t events)
+{
+    int error = events == 0 ? 0 : flush(writer, false, true);
+    writer->next_index += error == 0 ? events : 0;
+    return error;
+}
+
+int vs_writer_cut(struct vs_writer *writer, uint64_t events, uint64_t gaps)
+{
+    struct vs_chunk_header header = {.type = VS_CHUNK_CUT,
+                                     .first = events,
+                                     .mark = gaps,
+                                     .payload_hash = vs_payload_hash(NULL, 0)};
+    struct vs_extent place;
+    int error = writer->error != 0 ? 0 : vs_space_put(&writer->space, &header, NULL, false, &place);
+    return error != 0 ? fail(writer, error) : writer->error;
+}
+
 static int buffer_row(struct vs_writer *writer, enum table_index index,
                       const struct vs_table_row *row)
 {

@@ -25,6 +25,7 @@
 #define WAIT_SLICE_NS NS_PER_MS   /* a wake-up that got lost costs no more than this */
 #define WAKE_PARTS 8U             /* the consumer is woken that often per lap */
 #define TIMED_ONE_IN 64U          /* events whose cost is measured */
+#define RARE_NS 50000U            /* of a measured event: more is not scaled */
 #define TIMED_FIRST 64U           /* of each thread, all of them */
 #define RING_MIN_CELLS 1024U
 #define EVENT_CELLS 2U
@@ -482,12 +483,17 @@ static uint32_t events_timed(struct shim_thread *thread)
     return number % TIMED_ONE_IN == 0 ? TIMED_ONE_IN : 0;
 }
 
-/* Waiting is accounted for by itself. */
+/*
+ * Waiting is accounted for by itself. What one event takes beyond RARE_NS is the moment's (another
+ * thread had the processor, a page came from disk), and says nothing of the events it stands for.
+ */
 static void account_spent(struct vs_ring_header *ring, uint64_t since_ns, uint64_t waited_ns,
                           uint32_t events)
 {
     uint64_t spent = shim_now_ns() - since_ns - waited_ns;
-    atomic_fetch_add_explicit(&ring->spent_ns, spent * events, memory_order_relaxed);
+    uint64_t usual = spent < RARE_NS ? spent : RARE_NS;
+    atomic_fetch_add_explicit(&ring->spent_ns, usual * events + (spent - usual),
+                              memory_order_relaxed);
     atomic_fetch_add_explicit(&ring->spent_samples, 1, memory_order_relaxed);
 }
 

@@ -78,6 +78,15 @@ static void print_result(const struct dump *dump, const struct vs_event *event)
                                   event->result, buffer, sizeof(buffer)));
 }
 
+/* In words, for whoever reads the list. */
+static void print_cut(const struct dump *dump, const struct vs_event *event)
+{
+    const struct vs_gap gap = {event->size, event->time_ns, event->extra[0]};
+    char text[160];
+    vs_gap_text(&gap, dump->first_time_ns, text, sizeof(text));
+    printf(" cut: %s\n", text);
+}
+
 static void print_line(const struct dump *dump, const struct vs_sequenced_event *sequenced)
 {
     const struct vs_event *event = &sequenced->event;
@@ -88,6 +97,10 @@ static void print_line(const struct dump *dump, const struct vs_sequenced_event 
         printf("%3d", event->device);
     else
         fputs("  -", stdout);
+    if (event->kind == VS_KIND_CUT) {
+        print_cut(dump, event);
+        return;
+    }
     bool last = event->address == 0 && event->size == 0 && event->handle == 0 &&
                 event->free_bytes == VS_FREE_UNKNOWN && event->result == 0;
     const char *label = label_of(dump, event);

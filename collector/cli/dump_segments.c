@@ -83,7 +83,9 @@ static void print_layout(const struct moments *moments, const struct vs_layout *
            " bytes free in them, largest %" PRIu64 ", releasable %" PRIu64 "%s\n",
            name, moments->state->last_sequence, device, layout->count, layout->block_count,
            layout->free_bytes, layout->largest_free_bytes, layout->releasable_bytes,
-           layout->known ? "" : " (uncertain: blocks and segments do not fit together)");
+           moments->state->cut ? " (uncertain: in a gap of a cut trace)"
+           : layout->known     ? ""
+                               : " (uncertain: blocks and segments do not fit together)");
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
         printf("  0x%012" PRIx64 " %12" PRIu64 " %s, %" PRIu64 " live, %" PRIu64 " free",
@@ -160,7 +162,7 @@ static void print_json(const struct moments *moments, const struct vs_layout *la
     json_object_set_new(object, "at", text != NULL ? text : json_null()); /* NULL: not UTF-8 */
     set_bytes(object, "sequence", moments->state->last_sequence);
     json_object_set_new(object, "device", json_integer(device));
-    json_object_set_new(object, "known", json_boolean(layout->known));
+    json_object_set_new(object, "known", json_boolean(layout->known && !moments->state->cut));
     set_bands(object, moments->state, device);
     for (size_t i = 0; i < layout->count; i++)
         json_array_append_new(segments, segment_json(moments->state, layout, &layout->segments[i]));

@@ -86,7 +86,7 @@ static void print_torchrun(const struct place *place)
 {
     puts(
         "# Before torchrun, on every node. Its workers inherit these; each rank that touches CUDA\n"
-        "# gets a trace with its rank in the name, torchrun itself gets none.");
+        "# gets a trace with its rank in the name, torchrun itself at most an empty one without.");
     print_shell(place);
 }
 
@@ -216,7 +216,9 @@ static void print_apptainer(const struct place *place)
     char path[2 * PATH_MAX];
     env_settings_find(&settings);
     puts("# Before apptainer exec --nv (or run). singularity reads these names too. The image "
-         "needs glibc.");
+         "needs glibc.\n"
+         "# An LD_PRELOAD of the image's own is replaced: put it into APPTAINERENV_LD_PRELOAD "
+         "before.");
     print_folder(place);
     fputs("export APPTAINER_BIND=${APPTAINER_BIND:+$APPTAINER_BIND,}", stdout);
     for (size_t i = 0; i < PARTS; i++) {

@@ -11,6 +11,20 @@ struct command {
     const char *summary;
 };
 
+#ifdef VS_READER_ONLY
+static int only_reads(int argc, char **argv)
+{
+    (void)argc;
+    fprintf(stderr,
+            "vramscope %s: this build only reads traces: build without VS_READER_ONLY, on Linux\n",
+            argv[0]);
+    return CMD_FAILED;
+}
+#define cmd_run only_reads
+#define cmd_doctor only_reads
+#define cmd_env only_reads
+#endif
+
 static const struct command commands[] = {
     {"run", cmd_run, "run a program and record its device memory"},
     {"report", cmd_report, "how much at the peak, whose, when, how it ended, what was lost"},

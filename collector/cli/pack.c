@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "export/export.h"
 #include "output_file.h"
+#include "pack_cut.h"
 #include "private_path.h"
 #include "redact_trace.h"
 #include "replay/format_size.h"
@@ -26,6 +27,8 @@
 #define TRACE_NAME "trace" VS_TRACE_SUFFIX
 #define DEFAULT_OUT "vramscope-pack.zip"
 #define LIMIT_BYTES 10000000 /* what trackers take */
+#define NOTE_BYTES 8192U     /* what reports may grow by when they say what was cut */
+enum { GAPS_LISTED = 8 };
 
 static const char help[] =
     "usage: vramscope pack [-o OUT.zip] [--yes] [--force] [--limit SIZE] TRACE|DIR\n"
@@ -41,9 +44,10 @@ static const char help[] =
     "  --yes          does not ask\n"
     "  --force        writes over OUT.zip\n"
     "  --limit SIZE   larger it must not be (10 MB): the HTML page is left out, then the\n"
-    "                 trace; the other reports of all of it are in\n"
+    "                 trace is cut to what was around the peaks, the failures and the end,\n"
+    "                 or left out; the reports are of all of it\n"
     "\n"
-    "Exit status: 0 done, 1 could not, not all of the trace could be read, or something is left\n"
+    "Exit status: 0 done, 1 could not, not all of the trace could be read, or a file is left\n"
     "out, 2 usage.\n";
 
 /* ---- what goes in besides the trace ----------------------------------------------------- */
@@ -102,7 +106,10 @@ struct packing {
     uint64_t trace_bytes;
     struct zip_member members[MEMBERS];
     size_t first, end; /* of the members that go in */
+    int cut_fd;        /* room for the cut trace */
+    struct pack_cut cut;
     struct vs_error no_page;
+    uint64_t start_ns; /* of the trace */
 };
 
 static int make_member(const struct pack_row *row, const struct report *report,
@@ -142,6 +149,24 @@ static uint64_t archive_bytes(const struct packing *packing)
     return zip_bytes(packing->members + packing->first, packing->end - packing->first);
 }
 
+/* What the trace in the archive lacks. */
+static void list_cut(const struct packing *packing)
+{
+    const struct vs_cuts *cuts = &packing->cut.cuts;
+    char text[160];
+    if (cuts->gaps == 0)
+        return;
+    printf("cut: %s, of %s, because of --limit %" PRId64 ":\n", TRACE_NAME,
+           vs_format_size((int64_t)packing->trace_bytes).text, packing->limit_bytes);
+    for (size_t i = 0; i < cuts->count && i < GAPS_LISTED; i++) {
+        vs_gap_text(&cuts->items[i], packing->start_ns, text, sizeof(text));
+        printf("  %s\n", text);
+    }
+    if (cuts->gaps > GAPS_LISTED)
+        printf("  in all %" PRIu64 " events in %" PRIu64 " gaps\n", cuts->events, cuts->gaps);
+    printf("they are short-lived blocks and events of streams; the reports are of all of it\n");
+}
+
 static void list_members(const struct packing *packing)
 {
     const struct zip_member *members = packing->members;
@@ -158,6 +183,7 @@ static void list_members(const struct packing *packing)
         printf("left out: %s, %s, because of --limit %" PRId64 "; the reports are of all of it\n",
                TRACE_NAME, vs_format_size((int64_t)packing->trace_bytes).text,
                packing->limit_bytes);
+    list_cut(packing);
 }
 
 /* Somebody at a terminal is asked; a script has said what it wants. */
@@ -185,15 +211,65 @@ static int write_archive(const struct packing *packing)
     return kept ? CMD_DONE : CMD_FAILED;
 }
 
-/* Leaves out what the limit has no room for. False when the reports alone are too large. */
-static bool fit(struct packing *packing)
+static bool is_too_large(const struct packing *packing)
 {
+    return archive_bytes(packing) > (uint64_t)packing->limit_bytes;
+}
+
+static int make_rows(struct packing *packing, const struct report *report)
+{
+    int error = 0;
+    for (size_t i = 0; i < ROWS && error == 0; i++) {
+        zip_free(&packing->members[1 + i], 1);
+        packing->members[1 + i] = (struct zip_member){0};
+        error = make_member(&rows[i], report, &packing->members[1 + i]);
+    }
+    return error;
+}
+
+/* The trace cut to the room that is left. False with a line on stderr; `first` says if it is in. */
+static bool cut_trace(struct packing *packing, const struct report *report)
+{
+    uint64_t others = archive_bytes(packing) - packing->trace_bytes + NOTE_BYTES;
     uint64_t limit_bytes = (uint64_t)packing->limit_bytes;
-    if (archive_bytes(packing) > limit_bytes)
+    packing->first = 1;
+    if (others >= limit_bytes)
+        return true;
+    pack_cut_make(&packing->cut, packing->trace_path, packing->cut_fd, limit_bytes - others);
+    if (packing->cut.bytes == 0)
+        return true;
+    struct report told = *report;
+    told.beside = &packing->cut.cuts;
+    packing->first = 0;
+    int error = zip_store(TRACE_NAME, packing->cut_fd, packing->cut.bytes, packing->members);
+    if (error == 0)
+        error = make_rows(packing, &told);
+    if (error != 0)
+        fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
+    return error == 0;
+}
+
+/*
+ * Leaves out or cuts what the limit has no room for; a page that leaves half of it to the
+ * trace stays. False with a line on stderr, also when the reports alone are too large.
+ */
+static bool fit(struct packing *packing, const struct report *report)
+{
+    size_t end = packing->end;
+    if (is_too_large(packing))
         packing->end = PAGE;
-    if (archive_bytes(packing) > limit_bytes)
+    if (is_too_large(packing)) {
         packing->first = 1;
-    if (archive_bytes(packing) <= limit_bytes)
+        packing->end = end;
+        if (archive_bytes(packing) > (uint64_t)packing->limit_bytes / 2)
+            packing->end = PAGE;
+        packing->first = 0;
+        if (!cut_trace(packing, report))
+            return false;
+    }
+    if (is_too_large(packing))
+        packing->end = PAGE;
+    if (!is_too_large(packing))
         return true;
     fprintf(stderr, "vramscope: %s: the reports alone take %s, more than --limit\n", packing->out,
             vs_format_size((int64_t)archive_bytes(packing)).text);
@@ -206,8 +282,9 @@ static void tell_left_out(const struct packing *packing)
     if (packing->first > 0)
         fprintf(stderr,
                 "vramscope: %s: the trace (%s) does not fit into --limit and is left out; the "
-                "reports are in\n",
-                packing->out, vs_format_size((int64_t)packing->trace_bytes).text);
+                "reports are in%s%s\n",
+                packing->out, vs_format_size((int64_t)packing->trace_bytes).text,
+                packing->cut.why.text[0] == 0 ? "" : "; it cannot be cut: ", packing->cut.why.text);
     else if (packing->no_page.text[0] != 0)
         fprintf(stderr, "vramscope: %s: %s is left out: %s\n", packing->out, page_name,
                 packing->no_page.text);
@@ -216,9 +293,10 @@ static void tell_left_out(const struct packing *packing)
                 packing->out, page_name);
 }
 
-static int finish(struct packing *packing)
+static int finish(struct packing *packing, const struct report *report)
 {
-    if (!fit(packing) || !report_print_inside(stdout, packing->trace_path, TRACE_NAME, false))
+    if (!fit(packing, report) ||
+        !report_print_inside(stdout, packing->trace_path, TRACE_NAME, false))
         return CMD_FAILED;
     list_members(packing);
     if (!may_write(packing)) {
@@ -237,13 +315,14 @@ static int make_members(const struct report *report, void *self)
 {
     struct packing *packing = self;
     int error = zip_store(TRACE_NAME, packing->trace_fd, packing->trace_bytes, packing->members);
-    for (size_t i = 0; i < ROWS && error == 0; i++)
-        error = make_member(&rows[i], report, &packing->members[1 + i]);
+    packing->start_ns = report->summary->start_ns;
+    if (error == 0)
+        error = make_rows(packing, report);
     if (error == 0)
         error = make_page(packing);
     if (error != 0)
         fprintf(stderr, "vramscope: %s: %s\n", packing->out, strerror(-error));
-    int status = error == 0 ? finish(packing) : CMD_FAILED;
+    int status = error == 0 ? finish(packing, report) : CMD_FAILED;
     zip_free(packing->members, MEMBERS);
     return status;
 }
@@ -283,18 +362,25 @@ static int pack_trace(const char *trace, struct packing *packing,
                       const struct report_others *others)
 {
     struct vs_redacted redacted;
-    char *path = NULL;
+    char *path = NULL, *cut_path = NULL;
     bool whole = true;
     int status = CMD_FAILED;
-    if (make_room(&path, &packing->trace_fd)) {
+    if (make_room(&cut_path, &packing->cut_fd) && unlink(cut_path) == 0 &&
+        make_room(&path, &packing->trace_fd)) {
         packing->trace_path = path;
         if (redact_trace(trace, packing->trace_fd, &redacted, &whole)) {
             packing->trace_bytes = redacted.bytes;
+            if (redacted.bytes > (uint64_t)packing->limit_bytes)
+                pack_cut_begin(&packing->cut, path);
             status = pack_copy(packing, others);
         }
+        pack_cut_release(&packing->cut);
         close(packing->trace_fd);
         unlink(path);
     }
+    if (packing->cut_fd >= 0)
+        close(packing->cut_fd);
+    free(cut_path);
     free(path);
     return status == CMD_DONE && !whole ? CMD_FAILED : status;
 }
@@ -336,7 +422,8 @@ static int pack_folder(const char *path, struct packing *packing)
 
 int cmd_pack(int argc, char **argv)
 {
-    struct packing packing = {.out = DEFAULT_OUT, .limit_bytes = LIMIT_BYTES, .trace_fd = -1};
+    struct packing packing = {
+        .out = DEFAULT_OUT, .limit_bytes = LIMIT_BYTES, .trace_fd = -1, .cut_fd = -1};
     const char *path, *limit = NULL;
     struct stat found;
     const struct option_rule options[] = {{"-o", NULL, &packing.out},

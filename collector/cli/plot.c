@@ -127,4 +127,9 @@ void plot_timeline(FILE *out, const struct vs_summary *summary, int width)
     }
     if (!any)
         fputs("No device-memory event in this trace.\n", out);
+    for (size_t i = 0; i < summary->cuts.count; i++) {
+        char text[160];
+        vs_gap_text(&summary->cuts.items[i], summary->start_ns, text, sizeof(text));
+        fprintf(out, "%scut: %s, where the curves are held\n", i == 0 ? "\n" : "", text);
+    }
 }

@@ -51,6 +51,7 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
     struct vs_places places = {0};
     struct vs_grown_list grown = {0};
     struct vs_categories categories = {0};
+    struct vs_lifetimes_found lifetimes = {0};
     int status = CMD_FAILED;
     int result = vs_frames_new(summary->reader, &frames);
     struct vs_stack_source source = {frames, frames_of};
@@ -58,6 +59,9 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
         result = vs_places_create(summary->state, &summary->sites, &source, options->by, &places);
     if (result == 0)
         result = vs_growth_find(&summary->growth, &places, &grown);
+    if (result == 0 && summary->cuts.gaps == 0) /* short lives are what was taken out */
+        result = vs_lifetimes_find(&summary->lifetimes, summary->state, &summary->sites,
+                                   &grown.steps, &lifetimes);
     if (result == 0)
         result = vs_categories_find(&places, &summary->lives, &categories);
     if (result == 0) {
@@ -65,10 +69,12 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
         result = summary->phases.error;
     }
     if (result == 0)
-        status =
-            use(&(struct report){summary, &places, options, others, &grown, &categories}, self);
+        status = use(&(struct report){summary, &places, options, others, &grown, &categories,
+                                      &lifetimes, NULL},
+                     self);
     else
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
+    vs_lifetimes_found_release(&lifetimes);
     vs_categories_release(&categories);
     vs_grown_release(&grown);
     vs_places_release(&places);
@@ -82,7 +88,9 @@ static int show(const char *path, const struct report_options *options,
     struct vs_summary *summary = load(path, &options->window);
     if (summary == NULL)
         return CMD_FAILED;
-    int status = report_make(path, summary, options, others, print, NULL);
+    int status = options->alone || report_look_beside(path, summary)
+                     ? report_make(path, summary, options, others, print, NULL)
+                     : CMD_FAILED;
     if (tell_damage(path, &summary->status, summary->read_error))
         status = CMD_FAILED;
     vs_summary_free(summary);

@@ -14,6 +14,7 @@ struct report_options {
     bool json;
     bool markdown;
     bool what_is_inside;
+    bool alone;    /* no trace beside it is looked into */
     bool full;     /* every frame, no folding */
     bool by_given; /* JSON: add the groups */
     enum vs_group_by by;
@@ -44,6 +45,8 @@ struct report {
     const struct report_others *others; /* may be NULL */
     const struct vs_grown_list *grown;
     const struct vs_categories *categories;
+    const struct vs_lifetimes_found *lifetimes;
+    const struct vs_cuts *beside; /* what the trace that goes with it lacks; may be NULL */
 };
 
 /*
@@ -71,9 +74,27 @@ struct report_folder {
     struct report_others traces;
     bool all_read;
 };
+/* Only the paths, by name. 0 or a negative errno value; release it in any case. */
+int report_list_traces(const char *path, struct report_folder *folder);
 /* False with a line on stderr when there is nothing to report. Release it in any case. */
 bool report_open_folder(const char *path, struct report_folder *folder);
 void report_release_folder(struct report_folder *folder);
+
+/*
+ * siblings.c: looks into the traces beside `path` for what other processes held when
+ * requests of this one failed (replay/siblings.h). False with a line on stderr without memory.
+ */
+bool report_look_beside(const char *path, struct vs_summary *summary);
+
+/* report_other_names.c: who a process is that NVML named; texts are "" and times 0 if not known. */
+struct report_other_process {
+    const char *title, *exe; /* of the summary */
+    uint64_t parent_pid;     /* 0 unknown */
+    bool age_known;
+    uint64_t age_ns; /* at the moment asked for */
+};
+struct report_other_process report_name_other(const struct vs_summary *summary, uint64_t pid,
+                                              uint64_t time_ns);
 
 /* ---- names ------------------------------------------------------------------------- */
 

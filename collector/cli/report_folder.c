@@ -44,7 +44,7 @@ static bool is_trace_name(const char *name)
     return false;
 }
 
-static int list_traces(const char *path, struct report_folder *folder)
+int report_list_traces(const char *path, struct report_folder *folder)
 {
     DIR *directory = opendir(path);
     if (directory == NULL)
@@ -113,7 +113,7 @@ static bool describe_all(struct report_folder *folder)
 bool report_open_folder(const char *path, struct report_folder *folder)
 {
     *folder = (struct report_folder){.all_read = true};
-    int result = list_traces(path, folder);
+    int result = report_list_traces(path, folder);
     if (result != 0)
         fprintf(stderr, "vramscope: %s: %s\n", path, strerror(-result));
     else if (folder->path_count == 0)

@@ -2,6 +2,8 @@
 /* The top of the page: the program, the answer, what was lost. */
 #include "report_page.h"
 
+enum { CUTS_SHOWN = 3 };
+
 static void print_process(const struct page *page, const struct vs_summary *summary)
 {
     const char *exe = json_string_value(json_object_get(summary->process, "exe"));
@@ -241,10 +243,45 @@ bool report_lost_something(const struct vs_summary *summary)
            status->truncated || status->sequence_gaps != 0;
 }
 
+/* One a line, below what `title` says. */
+static void print_gaps(const struct page *page, const char *title, const struct vs_cuts *cuts,
+                       uint64_t start_ns)
+{
+    char text[160];
+    for (size_t i = 0; i < cuts->count && i < CUTS_SHOWN; i++) {
+        vs_gap_text(&cuts->items[i], start_ns, text, sizeof(text));
+        fprintf(page->out, "%s%-9s%s%s\n", page_bold(page), i == 0 ? title : "", page_plain(page),
+                text);
+    }
+    if (cuts->gaps > CUTS_SHOWN)
+        fprintf(page->out, "         in all %s events in %s gaps\n", page_count(cuts->events).text,
+                page_count(cuts->gaps).text);
+}
+
+/* What is not known of a trace that was made smaller for sending, or is not in the copy sent. */
+static void print_cut(const struct page *page, const struct report *report)
+{
+    const struct vs_summary *summary = report->summary;
+    if (summary->cuts.gaps != 0) {
+        print_gaps(page, "Cut:", &summary->cuts, summary->start_ns);
+        fputs("         short-lived blocks and events of streams; peaks, failures and what is live "
+              "are as "
+              "they "
+              "were;\n         growth and phases are not judged, calls count outside of the gaps\n",
+              page->out);
+    }
+    if (report->beside != NULL && report->beside->gaps != 0) {
+        print_gaps(page, "Beside:", report->beside, summary->start_ns);
+        fputs("         cut from the trace that goes with this report, which is of all of it\n",
+              page->out);
+    }
+}
+
 void report_print_losses(const struct page *page, const struct report *report)
 {
     const struct vs_summary *summary = report->summary;
     const struct vs_trace_status *status = &summary->status;
+    print_cut(page, report);
     if (!report_lost_something(summary))
         return;
     fprintf(page->out, "%sLost:%s    ", page_alarm(page), page_plain(page));

@@ -33,6 +33,24 @@ static json_t *overhead_json(const struct vs_summary *summary)
     return object;
 }
 
+/* Events that were taken out when the trace was made smaller. */
+static json_t *cut_json(const struct vs_summary *summary, const struct vs_cuts *cuts)
+{
+    json_t *object = json_object(), *list = json_array();
+    for (size_t i = 0; i < cuts->count; i++) {
+        const struct vs_gap *gap = &cuts->items[i];
+        json_t *entry = json_object();
+        json_set(entry, "events", json_count(gap->events));
+        json_set(entry, "from_ns", json_count(vs_summary_at(summary, gap->from_ns)));
+        json_set(entry, "to_ns", json_count(vs_summary_at(summary, gap->to_ns)));
+        json_array_append_new(list, entry);
+    }
+    json_set(object, "events", json_count(cuts->events));
+    json_set(object, "gap_count", json_count(cuts->gaps));
+    json_set(object, "gaps", list);
+    return object;
+}
+
 static json_t *trace_json(const struct vs_summary *summary)
 {
     const struct vs_trace_status *status = &summary->status;
@@ -46,6 +64,8 @@ static json_t *trace_json(const struct vs_summary *summary)
     json_set(object, "lost_detail", lost_json(summary));
     json_set(object, "torn", json_count(summary->torn));
     json_set(object, "complete", json_boolean(summary->complete));
+    if (summary->cuts.gaps != 0)
+        json_set(object, "cut", cut_json(summary, &summary->cuts));
     json_set(object, "damaged_chunks", json_count(status->damaged_chunks));
     json_set(object, "truncated", json_boolean(status->truncated));
     json_set(object, "ended", json_string(summary->ended));
@@ -129,7 +149,11 @@ bool report_write_json(FILE *out, const struct report *report)
     if (report->options->by_given)
         report_json_groups(report, &root);
     json_writer_member(&root, "growth", report_json_growth(report));
+    json_writer_member(&root, "lifetimes", report_json_lifetimes(report));
+    json_writer_member(&root, "cache_releases", report_json_cache_releases(report));
+    json_writer_member(&root, "churn", report_json_churn(report));
     json_writer_member(&root, "ooms", report_json_ooms(report));
+    json_writer_member(&root, "siblings", report_json_siblings(report));
     json_writer_member(&root, "failures", report_json_failures(report));
     json_writer_member(&root, "phases", report_json_phases(report));
     json_writer_member(&root, "objects", report_json_objects(report));
@@ -138,5 +162,7 @@ bool report_write_json(FILE *out, const struct report *report)
     json_writer_member(&root, "slow_calls", report_json_slow_calls(report));
     if (report->others != NULL && report->others->count != 0)
         json_writer_member(&root, "others", others_json(report->others));
+    if (report->beside != NULL && report->beside->gaps != 0)
+        json_writer_member(&root, "trace_beside_cut", cut_json(summary, report->beside));
     return json_writer_end(&root);
 }

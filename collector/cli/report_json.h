@@ -28,6 +28,10 @@ void report_json_category(const struct report *report, const struct vs_place *pl
 void report_json_groups(const struct report *report, struct json_writer *root);
 /* report_json_growth.c */
 json_t *report_json_growth(const struct report *report);
+/* report_json_lifetimes.c */
+json_t *report_json_lifetimes(const struct report *report);
+json_t *report_json_cache_releases(const struct report *report);
+json_t *report_json_churn(const struct report *report);
 /* report_json_communicators.c */
 json_t *report_json_communicators(const struct report *report);
 /* report_json_calls.c */
@@ -35,6 +39,9 @@ json_t *report_json_ooms(const struct report *report);
 json_t *report_json_failures(const struct report *report);
 json_t *report_json_objects(const struct report *report);
 json_t *report_json_slow_calls(const struct report *report);
+/* report_json_siblings.c: other processes at a failure; the traces beside this one, or null. */
+json_t *report_json_others_then(const struct report *report, size_t oom);
+json_t *report_json_siblings(const struct report *report);
 /* report_json_phases.c */
 json_t *report_json_phases(const struct report *report);
 

@@ -45,6 +45,8 @@ static json_t *oom_json(const struct report *report, const struct vs_oom *oom)
     json_set(object, "fragmentation", report_json_fragmentation_then(report, oom));
     json_set(object, "attempts", attempts_json(summary, oom));
     json_set(object, "attempt_count", json_count(oom->attempt_count));
+    json_set(object, "other_processes",
+             report_json_others_then(report, (size_t)(oom - summary->ooms.items)));
     return object;
 }
 

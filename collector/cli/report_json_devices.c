@@ -55,7 +55,13 @@ static json_t *bands_json(const struct vs_summary *summary, const struct vs_band
     json_set_bytes(object, "host_pinned_requested_bytes", bands->host_pinned_requested);
     json_set(object, "cgroup_limit_bytes",
              json_integer_if(bands->cgroup_limit >= 0, bands->cgroup_limit));
-    json_set(object, "host_shared_bytes", json_null());
+    json_set(object, "cgroup_used_bytes",
+             json_integer_if(bands->cgroup_used >= 0, bands->cgroup_used));
+    json_set_bytes(object, "host_registered_bytes", bands->host_registered);
+    json_set_bytes(object, "host_framework_bytes", bands->host_framework);
+    json_set_bytes(object, "host_framework_rounding_at_most_bytes", bands->host_rounding);
+    json_set(object, "host_shared_bytes",
+             json_integer_if(bands->host_shared >= 0, bands->host_shared));
     json_set(object, "host_rss_bytes", json_integer_if(bands->host_rss >= 0, bands->host_rss));
     return object;
 }

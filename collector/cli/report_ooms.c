@@ -32,6 +32,7 @@ static void print_oom(const struct page *page, const struct report *report,
         report_print_stack(page, report, 16, vs_places_of(report->places, oom->site), true);
     }
     report_print_pinned(page, report, oom);
+    report_print_siblings(page, report, (size_t)(oom - report->summary->ooms.items));
 }
 
 void report_print_ooms(const struct page *page, const struct report *report)
@@ -49,4 +50,5 @@ void report_print_ooms(const struct page *page, const struct report *report)
     for (size_t i = 0; i < ooms->count; i++)
         if (report_lists_oom(report, &ooms->items[i]) && passed++ >= omitted)
             print_oom(page, report, &ooms->items[i]);
+    report_print_looked(page, report);
 }

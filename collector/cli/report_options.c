@@ -27,6 +27,9 @@ static const char help[] =
     "  --device N         this device only\n"
     "  --from T, --to T   a window: the peak within it, and what is live at its end. Seconds\n"
     "                     since the beginning, before the end with \"-\"; or with ns, us, ms\n"
+    "  --alone            looks into no trace beside it; without it the other traces of its "
+    "folder\n"
+    "                     say what their processes held of the device when a request failed\n"
     "  --json             everything, for a program: schema vramscope-report/1\n"
     "  --markdown         for an issue tracker: the answer, the page folded below it; at most\n"
     "                     60 lines and 8 KiB\n"
@@ -103,6 +106,7 @@ int report_parse(int argc, char **argv, struct report_options *options, const ch
     struct texts texts = {0};
     const struct option_rule rules[] = {
         {"--json", &options->json, NULL},
+        {"--alone", &options->alone, NULL},
         {"--full", &options->full, NULL},
         {"--by", NULL, &texts.by},
         {"--min-bytes", NULL, &texts.min_bytes},

@@ -20,6 +20,8 @@ void report_print_sections(const struct page *page, const struct report *report)
     report_print_devices(page, report);
     report_print_growth(page, report);
     report_print_sites(page, report);
+    report_print_lifetimes(page, report);
+    report_print_churn(page, report);
     report_print_phases(page, report);
     report_print_failures(page, report);
     report_print_objects(page, report);

@@ -28,10 +28,17 @@ bool report_lost_something(const struct vs_summary *summary);
 bool report_answers_oom(const struct report *report, const struct vs_oom *oom);
 /* report_ooms.c: requests that failed for want of memory. */
 void report_print_ooms(const struct page *page, const struct report *report);
+/* report_siblings.c: what other processes held at a failure; which traces that is known from. */
+void report_print_siblings(const struct page *page, const struct report *report, size_t oom);
+void report_print_looked(const struct page *page, const struct report *report);
 /* report_devices.c: each device's peak and end, and its bands at the peak. */
 void report_print_devices(const struct page *page, const struct report *report);
 /* report_sites.c: which places of the program hold the memory. */
 void report_print_sites(const struct page *page, const struct report *report);
+/* report_lifetimes.c: how long memory lives, and what of a peak were temporaries. */
+void report_print_lifetimes(const struct page *page, const struct report *report);
+/* report_churn.c: memory given back to the driver and asked for again, over and over. */
+void report_print_churn(const struct page *page, const struct report *report);
 /* report_growth.c: what grows with every step; a sentence of the answer, "" when nothing does. */
 void report_print_growth(const struct page *page, const struct report *report);
 void report_describe_growth(const struct report *report, char *out, size_t room);

@@ -2,6 +2,31 @@
 /* The bottom of the page: the host, the folder's other traces, the recording itself. */
 #include "report_page.h"
 
+/* Pinned memory in a framework's cache: in use or kept, and what of it may be rounding. */
+static void print_host_cache(const struct page *page, const struct vs_state *state)
+{
+    if (state->host_framework <= 0)
+        return;
+    fprintf(page->out, "  %s pinned by the framework's host cache, in use or kept",
+            size_text(state->host_framework).text);
+    if (state->host_rounding > 0)
+        fprintf(page->out, "; up to %s rounding to powers of two",
+                size_text(state->host_rounding).text);
+    fputc('\n', page->out);
+}
+
+static void print_shared(const struct page *page, const struct vs_state *state)
+{
+    if (state->host_shared <= 0)
+        return;
+    fprintf(page->out, "  %s in %s file%s in /dev/shm", size_text(state->host_shared).text,
+            page_count((uint64_t)state->host_shared_files).text,
+            plural((uint64_t)state->host_shared_files));
+    if (state->host_shared_torch > 0)
+        fprintf(page->out, ", %s of it PyTorch's", size_text(state->host_shared_torch).text);
+    fputc('\n', page->out);
+}
+
 void report_print_host(const struct page *page, const struct report *report)
 {
     const struct vs_state *state = report->summary->state;
@@ -10,11 +35,17 @@ void report_print_host(const struct page *page, const struct report *report)
     report_heading(page, "Host");
     fprintf(page->out, "  %s pinned at the end",
             state->host_pinned == 0 ? "nothing" : size_text(state->host_pinned).text);
+    if (state->host_registered != 0)
+        fprintf(page->out, ", %s of it registered", size_text(state->host_registered).text);
     if (state->host_rss >= 0)
         fprintf(page->out, "; resident %s", size_text(state->host_rss).text);
     if (state->cgroup_limit >= 0)
         fprintf(page->out, "; the container's limit %s", size_text(state->cgroup_limit).text);
+    if (state->cgroup_used >= 0)
+        fprintf(page->out, ", %s of it in use", size_text(state->cgroup_used).text);
     fputc('\n', page->out);
+    print_host_cache(page, state);
+    print_shared(page, state);
 }
 
 void report_print_others(const struct page *page, const struct report *report)

@@ -67,6 +67,40 @@ static int resolve_times(struct vs_export *export)
     return result == 0 && export->from_ns > export->to_ns ? -ERANGE : result;
 }
 
+/* Whether a moment lies in a gap of a cut trace. */
+struct in_gap {
+    uint64_t moment_ns;
+    struct vs_gap gap;
+};
+
+static int find_gap(void *self, const struct vs_sequenced_event *sequenced)
+{
+    struct in_gap *in = self;
+    const struct vs_event *event = &sequenced->event;
+    if (event->kind != VS_KIND_CUT || in->moment_ns <= event->time_ns ||
+        in->moment_ns >= event->extra[0])
+        return 0;
+    in->gap = (struct vs_gap){event->size, event->time_ns, event->extra[0]};
+    return 1;
+}
+
+/* What was live in a gap is not known: -EDOM with a line in `error`. */
+static int check_moment(struct vs_export *export, struct vs_error *error)
+{
+    struct in_gap in = {.moment_ns = export->moment_ns};
+    if (export->at != VS_AT_TIME || vs_reader_status(export->reader)->cut_gaps == 0)
+        return 0;
+    int result = vs_export_each(export, find_gap, &in);
+    if (result != 0 || in.gap.events == 0)
+        return result;
+    char text[160];
+    vs_gap_text(&in.gap, export->start_ns, text, sizeof(text));
+    snprintf(error->text, sizeof(error->text),
+             "%s: what is live then is not known, %s are cut: ask for another time", export->path,
+             text);
+    return -EDOM;
+}
+
 int vs_export_open(struct vs_export *export, struct vs_error *error)
 {
     int result = vs_reader_open(export->path, &export->reader, error);
@@ -79,6 +113,10 @@ int vs_export_open(struct vs_export *export, struct vs_error *error)
     export->end = vs_reader_fact(export->reader, "end");
     export->error = error;
     result = resolve_times(export);
+    if (result == 0)
+        result = check_moment(export, error);
+    if (result == -EDOM)
+        return result;
     if (result == -ERANGE)
         snprintf(error->text, sizeof(error->text), "%s: the window ends before it begins",
                  export->path);
@@ -259,20 +297,11 @@ int vs_export_each_chosen(struct vs_export *export, vs_export_take *take, void *
 int vs_export_state(const struct vs_export *export, struct vs_state **out)
 {
     int result = vs_state_create(&export->names, out);
-    for (size_t i = 0; i < vs_reader_device_count(export->reader) && result == 0; i++) {
-        const struct vs_device_def *device = vs_reader_device(export->reader, i);
-        if (device->device >= INT8_MIN && device->device <= INT8_MAX)
-            result = vs_state_device_total(*out, (int8_t)device->device, device->total_bytes);
-    }
+    if (result == 0)
+        result = vs_reader_prepare(export->reader, *out);
     if (result != 0)
         return result;
-    const char *nvml = json_string_value(json_object_get(export->hooks, "nvml"));
-    bool others_known = nvml != NULL && strcmp(nvml, "ok") == 0;
-    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
-        if ((*out)->devices[i] != NULL)
-            (*out)->devices[i]->others_known = others_known;
     (*out)->start_ns = export->start_ns;
-    (*out)->own_pid = vs_fact_count(export->process, "host_pid");
     return 0;
 }
 
@@ -350,7 +379,10 @@ void vs_export_filter_text(const struct vs_export *export, char *buffer, size_t 
     if (export->min_bytes != 0)
         used = add(buffer, bytes, used, "at least ", "%" PRIu64 " bytes", export->min_bytes);
     if (export->last != 0)
-        add(buffer, bytes, used, "the last ", "%" PRIu64 " events", export->last);
+        used = add(buffer, bytes, used, "the last ", "%" PRIu64 " events", export->last);
+    if (vs_reader_status(export->reader)->cut_gaps != 0)
+        add(buffer, bytes, used, "of a cut trace, ", "without %" PRIu64 " events",
+            vs_reader_status(export->reader)->cut_events);
 }
 
 static void set_number(json_t *object, const char *name, uint64_t value)
@@ -371,6 +403,8 @@ json_t *vs_export_filter_json(const struct vs_export *export)
         set_number(object, "min_bytes", export->min_bytes);
     if (export->last != 0)
         set_number(object, "last", export->last);
+    if (vs_reader_status(export->reader)->cut_gaps != 0)
+        set_number(object, "events_cut", vs_reader_status(export->reader)->cut_events);
     return object;
 }
 

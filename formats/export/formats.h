@@ -9,6 +9,7 @@ int vs_export_csv(struct vs_export *export);
 int vs_export_folded(struct vs_export *export);
 int vs_export_html(struct vs_export *export);
 int vs_export_json(struct vs_export *export);
+int vs_export_perfetto(struct vs_export *export);
 int vs_export_pprof(struct vs_export *export);
 int vs_export_pytorch(struct vs_export *export);
 int vs_export_sqlite(struct vs_export *export);

@@ -73,8 +73,8 @@ static void on_row(void *self, const struct vs_state *state, const struct vs_dev
 {
     struct vs_html *html = self;
     const struct vs_export *export = html->export;
-    if (export->device >= 0 && device->device != export->device)
-        return;
+    if (bands == NULL || (export->device >= 0 && device->device != export->device))
+        return; /* in a gap of a cut trace the curve goes on as it was */
     struct vs_html_device *kept = device_of(html, device->device);
     if (kept == NULL)
         return;

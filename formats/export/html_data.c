@@ -91,21 +91,35 @@ static int compare_sites(const struct vs_site *a, const struct vs_site *b)
     return memcmp(left, right, sizeof(left));
 }
 
-static int by_site(const void *a, const void *b, void *sites)
+static int by_site(const void *a, const void *b)
 {
-    const struct vs_site *all = sites;
-    return compare_sites(&all[*(const uint32_t *)a], &all[*(const uint32_t *)b]);
+    return compare_sites(*(const struct vs_site *const *)a, *(const struct vs_site *const *)b);
 }
 
-static uint32_t find_place(const struct vs_html_data *data, const struct vs_site *wanted)
+/* Owners are numbered as they come, which is not in one order for both readings. */
+static uint16_t owner_in_first(const struct vs_html_data *data, uint16_t owner)
 {
     const struct vs_state *first = data->html->summary->state;
+    const char *name = vs_state_owner_name(data->html->sets.state, owner);
+    size_t at = 0;
+    while (at < first->owner_count && strcmp(first->owners[at].name, name) != 0)
+        at++;
+    return (uint16_t)at;
+}
+
+/* The place of a site of the second reading. */
+static uint32_t find_place(const struct vs_html_data *data, const struct vs_site *site)
+{
+    const struct vs_state *first = data->html->summary->state;
+    struct vs_site wanted = *site;
     size_t low = 0, high = first->site_count;
+    if (site->kind == VS_SITE_CALL)
+        wanted.owner = owner_in_first(data, site->owner);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = compare_sites(&first->sites[data->order[middle]], wanted);
+        int order = compare_sites(data->order[middle], &wanted);
         if (order == 0)
-            return data->html->places.of_site[data->order[middle]];
+            return data->html->places.of_site[data->order[middle] - first->sites];
         if (order < 0)
             low = middle + 1;
         else
@@ -500,9 +514,9 @@ static int prepare(struct vs_html_data *data)
         data->places == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < first->site_count; i++)
-        data->order[i] = i;
+        data->order[i] = &first->sites[i];
     if (first->site_count != 0)
-        qsort_r(data->order, first->site_count, sizeof(*data->order), by_site, first->sites);
+        qsort(data->order, first->site_count, sizeof(*data->order), by_site);
     return 0;
 }
 

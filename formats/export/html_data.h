@@ -12,7 +12,7 @@ struct vs_html_data {
     const struct vs_html *html;
     struct vs_sink *sink;
     struct vs_html_names strings, frames;
-    uint32_t *order; /* of sites of the first reading, by what they are */
+    const struct vs_site **order; /* of the first reading, by what they are */
     /* By site of the second reading, - 1: index of its place + 1, 0 not asked for yet. */
     uint32_t *place_of;
     size_t place_of_count;

@@ -68,7 +68,7 @@ enum vs_oom_class {
     VS_OOM_FOLLOW_UP
 };
 
-enum { VS_OOM_ATTEMPTS = 16, VS_OOMS_KEPT = 4096 };
+enum { VS_OOM_ATTEMPTS = 16, VS_OOM_OTHERS = 4, VS_OOMS_KEPT = 4096 };
 
 struct vs_oom_attempt {
     uint16_t label;
@@ -97,6 +97,14 @@ struct vs_oom {
     char why[320];
     struct vs_oom_attempt attempts[VS_OOM_ATTEMPTS];
     size_t attempt_count; /* may exceed VS_OOM_ATTEMPTS: the later ones are counted only */
+    /*
+     * The other processes that held most, as of NVML's last answer, or of its first one
+     * when that came right after the failure; most first.
+     */
+    struct vs_oom_other {
+        uint64_t pid, bytes;
+    } others[VS_OOM_OTHERS];
+    size_t other_count; /* may exceed VS_OOM_OTHERS */
 };
 
 struct vs_oom_pending;
@@ -341,7 +349,8 @@ void vs_lives_release(struct vs_lives *lives);
 
 /* ---- timeline.c: the curves -------------------------------------------------------------- */
 
-/* A device's bands after an event that moved them. */
+/* A device's bands after an event that moved them; NULL: not known from here to its next row, since
+   the trace is cut there. */
 typedef void vs_timeline_row(void *self, const struct vs_state *state,
                              const struct vs_device_state *device, const struct vs_bands *bands);
 
@@ -382,5 +391,23 @@ struct vs_losses {
 int vs_losses_start(struct vs_losses *losses, struct vs_state *state);
 void vs_losses_release(struct vs_losses *losses);
 const char *vs_loss_cause_name(unsigned cause);
+
+/* ---- cuts.c: what was taken out of a cut trace ---------------------------------------------- */
+
+enum { VS_CUTS_KEPT = 4096 };
+struct vs_gap {
+    uint64_t events; /* taken out */
+    uint64_t from_ns, to_ns;
+};
+struct vs_cuts {
+    struct vs_gap *items; /* the first VS_CUTS_KEPT */
+    size_t count, room;
+    uint64_t gaps, events; /* all */
+    int error;
+};
+int vs_cuts_start(struct vs_cuts *cuts, struct vs_state *state);
+void vs_cuts_release(struct vs_cuts *cuts);
+/* "12 events between 1.2 s and 3.4 s", since the trace's beginning. */
+void vs_gap_text(const struct vs_gap *gap, uint64_t start_ns, char *out, size_t room);
 
 #endif

@@ -107,6 +107,14 @@ static bool prepares_state(const struct vs_frame *frame)
            is_python_function(frame, "/torch/optim/", "load_state_dict");
 }
 
+/* PyTorch gives a CUDA library its workspace where it makes the library's handle (2.5 on). */
+static bool prepares_workspace(const struct vs_frame *frame)
+{
+    return is_native(frame, "Workspace") || is_native(frame, "getCurrentCUDABlas") ||
+           is_native(frame, "getCurrentCUDASparse") || is_native(frame, "getCurrentCUDASolver") ||
+           is_native(frame, "getCudnnHandle");
+}
+
 /* What the frames of a stack say; several can hold. */
 struct origin {
     bool workspace, collective, checkpoint, engine;
@@ -119,7 +127,7 @@ static struct origin origin_of(const struct vs_frame *frames, long count)
     struct origin origin = {0};
     for (long i = 0; i < count; i++) {
         const struct vs_frame *frame = &frames[i];
-        origin.workspace |= is_native(frame, "Workspace");
+        origin.workspace |= prepares_workspace(frame);
         origin.collective |= is_native(frame, "c10d::");
         origin.engine |= is_native(frame, "torch::autograd::Engine::");
         origin.checkpoint |= is_python_in(frame, "/torch/utils/checkpoint.py");

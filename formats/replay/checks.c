@@ -108,6 +108,16 @@ static void check_file(struct report *report)
         backwards == 0 && status->sequence_gaps == 0 ? VS_CHECK_OK : VS_CHECK_OFF,
         "%" PRIu64 " events, %" PRIu64 " out of order, %" PRIu64 " holes of %" PRIu64 " cells",
         status->events, backwards, status->sequence_gaps, status->missing_cells);
+    const struct vs_cuts *cuts = &report->summary->cuts;
+    if (cuts->gaps != 0 || status->cut_gaps != 0) {
+        bool told = cuts->gaps == status->cut_gaps && cuts->events == status->cut_events;
+        char first[120] = "";
+        if (cuts->count != 0)
+            vs_gap_text(&cuts->items[0], report->summary->start_ns, first, sizeof(first));
+        add(report, "cut", told || !whole ? VS_CHECK_NOTE : VS_CHECK_OFF,
+            "%" PRIu64 " events were taken out, in %" PRIu64 " gap%s: %s%s", cuts->events,
+            cuts->gaps, cuts->gaps == 1 ? "" : "s", first, cuts->count > 1 ? ", …" : "");
+    }
     if (status->unknown_chunks != 0)
         add(report, "newer parts", VS_CHECK_NOTE, "%" PRIu64 " chunks of a later version skipped",
             status->unknown_chunks);

@@ -3,11 +3,25 @@
 #include "curve_row.h"
 
 const char *const vs_curve_columns[VS_CURVE_COLUMNS] = {
-    "allocated_bytes",        "reserved_bytes",           "device_bytes",      "live_bytes",
-    "backed_bytes",           "unbacked_bytes",           "cached_bytes",      "direct_bytes",
-    "implicit_bytes",         "other_process_bytes",      "unexplained_bytes", "managed_bytes",
-    "host_pinned_bytes",      "host_rss_bytes",           "pending_bytes",     "private_pool_bytes",
-    "free_in_segments_bytes", "largest_free_block_bytes",
+    "allocated_bytes",
+    "reserved_bytes",
+    "device_bytes",
+    "live_bytes",
+    "backed_bytes",
+    "unbacked_bytes",
+    "cached_bytes",
+    "direct_bytes",
+    "implicit_bytes",
+    "other_process_bytes",
+    "unexplained_bytes",
+    "managed_bytes",
+    "host_pinned_bytes",
+    "host_rss_bytes",
+    "pending_bytes",
+    "private_pool_bytes",
+    "free_in_segments_bytes",
+    "host_shared_bytes",
+    "largest_free_block_bytes",
 };
 
 /* The largest free block takes a walk over all blocks, which is made once in so many rows that
@@ -45,6 +59,7 @@ static void fill_row(const struct vs_device_state *device, const struct vs_bands
     set(row, column++, bands->pending, bands->pending_known);
     set(row, column++, bands->private_pool, bands->private_pool_known);
     set(row, column++, bands->cached - bands->pending, bands->pending_known);
+    set(row, column++, bands->host_shared, bands->host_shared >= 0);
     set(row, column++, 0, false);
 }
 
@@ -67,6 +82,9 @@ void vs_curve_row(struct vs_curve_walks *walks, const struct vs_state *state,
                   const struct vs_device_state *device, const struct vs_bands *bands,
                   struct vs_curve_row *row)
 {
+    *row = (struct vs_curve_row){0};
+    if (bands == NULL)
+        return;
     fill_row(device, bands, row);
     fill_largest(walks, state, device, row);
 }

@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-enum { VS_CURVE_COLUMNS = 18 };
+enum { VS_CURVE_COLUMNS = 19 };
 /* In bytes all of them; docs/numbers.md says what each means. */
 extern const char *const vs_curve_columns[VS_CURVE_COLUMNS];
 
@@ -21,8 +21,9 @@ struct vs_curve_walks {
 };
 
 /*
- * Fills `row` from a device's bands. The largest free block takes a walk over all blocks,
- * which is made once in so many rows that a row stays cheap; it is not known in the others.
+ * Fills `row` from a device's bands; NULL: nothing of it is known. The largest free block takes a
+ * walk over all blocks, which is made once in so many rows that a row stays cheap; it is not known
+ * in the others.
  */
 void vs_curve_row(struct vs_curve_walks *walks, const struct vs_state *state,
                   const struct vs_device_state *device, const struct vs_bands *bands,

@@ -21,6 +21,8 @@ struct vs_beat {
     uint32_t tick;
     int32_t level; /* blocks live before it; of a marked step: its number */
     int32_t low;   /* the fewest that a free left since the one before */
+    /* Of the last such free (steps.c: last_low); without one, and with the first: its own. */
+    uint32_t low_tick;
 };
 
 enum {

@@ -390,6 +390,8 @@ int vs_growth_find(struct vs_growth *growth, const struct vs_places *places,
                    struct vs_grown_list *out)
 {
     *out = (struct vs_grown_list){0};
+    if (growth->state->cut_events != 0)
+        return 0; /* steps are found in events that are not all there */
     int result = vs_steps_find(growth, &out->steps);
     if (result != 0 || out->steps.windows == 0)
         return result;

@@ -7,9 +7,11 @@
 
 static const struct vs_caching_layer layers[] = {
     {.title = "PyTorch",
+     .give_back = "torch.cuda.empty_cache()",
      .library = "libc10_",
      .block_calls = "_ZN3c10",
-     .library_takes_segments = true},
+     .library_takes_segments = true,
+     .host_library = "libtorch_cuda"},
     {.title = "OneFlow",
      .library = "liboneflow",
      .block_calls = "_ZN7oneflow2vm12BinAllocator",
@@ -29,6 +31,14 @@ const struct vs_caching_layer *vs_layer_of_library(const char *name)
         if (begins_with(name, layers[i].library))
             return &layers[i];
     return NULL;
+}
+
+bool vs_layer_keeps_host_memory(const char *name)
+{
+    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++)
+        if (layers[i].host_library != NULL && strcmp(name, layers[i].host_library) == 0)
+            return true;
+    return false;
 }
 
 const struct vs_caching_layer *vs_layer_of_call(const char *call)

@@ -45,6 +45,8 @@ static void on_move(void *self, const struct vs_state *state, const struct vs_mo
 {
     struct vs_lives *lives = self;
     const struct vs_site *site = vs_state_site(state, move->site);
+    if (state->cut) /* only what stayed is there */
+        return;
     if (site->layer != VS_LAYER_FRAMEWORK || move->failed || move->count == 0)
         return;
     if (!vs_grow(&lives->items, &lives->room, move->site, sizeof(*lives->items))) {

@@ -255,11 +255,14 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
     int64_t requested = (int64_t)oom->requested, implicit = 0;
     for (int i = 0; i < VS_IMPLICITS; i++)
         implicit += bands->implicit[i];
+    /* Of what is by difference, a part may be other processes'. */
+    int64_t certain =
+        implicit > bands->implicit_uncertainty ? implicit - bands->implicit_uncertainty : 0;
     int64_t own =
         oom->layer == VS_LAYER_FRAMEWORK ? bands->allocated : bands->direct + bands->backed;
     int64_t outside = oom->layer == VS_LAYER_FRAMEWORK ? bands->direct + bands->unexplained : 0;
     int64_t need = requested - free_bytes;
-    if (own + implicit + requested > total)
+    if (own + certain + requested > total)
         decide(oom, VS_OOM_FULL, "%s were asked for, %s of %s were in use by %s and %s were free",
                size(requested).text, size(own).text, size(total).text,
                oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
@@ -274,6 +277,11 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
         decide(oom, VS_OOM_OUTSIDE,
                "%s were held outside of the framework; %s were asked for and %s free",
                size(outside).text, size(requested).text, size(free_bytes).text);
+    else if (own + implicit + requested > total)
+        decide(oom, VS_OOM_UNKNOWN,
+               "%s were asked for and %s free; %s by difference are this process's context and "
+               "modules, or other processes', who were not known yet",
+               size(requested).text, size(free_bytes).text, size(implicit).text);
     else
         decide(oom, VS_OOM_UNKNOWN, "%s were asked for and %s free; no single band explains it",
                size(requested).text, size(free_bytes).text);

@@ -31,6 +31,29 @@ static enum vs_layer layer_of(const struct vs_event *event)
     return host_memory || vs_kind_layer(event->kind) == 'H' ? VS_LAYER_HOST : VS_LAYER_DRIVER;
 }
 
+static void note_other(struct vs_oom *oom, struct vs_oom_other other)
+{
+    size_t kept = oom->other_count < VS_OOM_OTHERS ? oom->other_count : VS_OOM_OTHERS, at = 0;
+    while (at < kept && (oom->others[at].bytes > other.bytes ||
+                         (oom->others[at].bytes == other.bytes && oom->others[at].pid < other.pid)))
+        at++;
+    oom->other_count++;
+    for (size_t i = kept < VS_OOM_OTHERS ? kept : VS_OOM_OTHERS - 1; i > at; i--)
+        oom->others[i] = oom->others[i - 1];
+    if (at < VS_OOM_OTHERS)
+        oom->others[at] = other;
+}
+
+static void note_others(const struct vs_device_state *device, struct vs_oom *oom)
+{
+    size_t index = 0;
+    uint64_t pid;
+    const uint64_t *bytes;
+    while ((bytes = vs_sizes_next(&device->others, &index, &pid)) != NULL)
+        if (*bytes != 0)
+            note_other(oom, (struct vs_oom_other){pid, *bytes});
+}
+
 static void describe(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced,
                      enum vs_layer layer, struct vs_oom *oom)
 {
@@ -48,6 +71,8 @@ static void describe(struct vs_ooms *ooms, const struct vs_sequenced_event *sequ
                            .stream = event->stream};
     if (oom->free_bytes == VS_FREE_UNKNOWN && device != NULL)
         oom->free_bytes = device->last_free_bytes;
+    if (device != NULL)
+        note_others(device, oom);
     oom->site = vs_state_site_of(ooms->state, event, event->device, layer, false);
 }
 
@@ -257,6 +282,15 @@ static int in_order(const void *a, const void *b)
     return (left->sequence > right->sequence) - (left->sequence < right->sequence);
 }
 
+/* NVML may answer for the first time when the process is already ending of its failure. */
+static void note_late_others(const struct vs_ooms *ooms, struct vs_oom *oom)
+{
+    const struct vs_device_state *device = vs_state_device(ooms->state, oom->device);
+    if (device != NULL && oom->other_count == 0 && !oom->handled &&
+        ooms->state->last_time_ns - oom->time_ns <= WENT_ON_NS)
+        note_others(device, oom);
+}
+
 int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well)
 {
     size_t index = 0;
@@ -268,6 +302,8 @@ int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well)
         for (size_t i = 0; i < ooms->open_count; i++)
             ooms->items[ooms->open[i]].handled = true;
     ooms->open_count = 0;
+    for (size_t i = 0; i < ooms->count; i++)
+        note_late_others(ooms, &ooms->items[i]);
     if (ooms->count > 1)
         qsort(ooms->items, ooms->count, sizeof(*ooms->items), in_order);
     return ooms->error;

@@ -151,8 +151,13 @@ static void on_event(void *self, const struct vs_state *state,
             phases->first_step = event->event.size;
         phases->last_step = event->event.size;
         break;
-    default:
+    case VS_KIND_CAPTURE_BEGIN:
+    case VS_KIND_CAPTURE_END:
+    case VS_KIND_GRAPH_INSTANTIATE:
+    case VS_KIND_GRAPH_DESTROY:
         vs_phases_find(phases, state, event);
+        break;
+    default:
         break;
     }
 }
@@ -177,6 +182,8 @@ void vs_phases_finish(struct vs_phases *phases, const struct vs_state *state)
     vs_phases_found(phases, state);
     while (phases->open_count != 0)
         vs_phases_close(phases, state, phases->open_count - 1, false);
+    if (state->cut_events != 0) /* the peak of a phase may be in a gap */
+        phases->count = phases->first_count = 0;
 }
 
 void vs_phases_release(struct vs_phases *phases)

@@ -2,6 +2,8 @@
 /* Names and facts of a trace for the fold: see reader_facts.h. */
 #include "reader_facts.h"
 
+#include <string.h>
+
 static const char *string_of(const void *self, uint32_t id)
 {
     return vs_reader_string(self, id);
@@ -32,4 +34,33 @@ uint64_t vs_fact_count(const json_t *object, const char *field)
 {
     json_int_t value = json_integer_value(json_object_get(object, field));
     return value > 0 ? (uint64_t)value : 0;
+}
+
+static int tell_devices(const struct vs_reader *reader, struct vs_state *state)
+{
+    int result = 0;
+    for (size_t i = 0; i < vs_reader_device_count(reader) && result == 0; i++) {
+        const struct vs_device_def *device = vs_reader_device(reader, i);
+        if (device->device >= INT8_MIN && device->device <= INT8_MAX)
+            result = vs_state_device_total(state, (int8_t)device->device, device->total_bytes);
+    }
+    return result;
+}
+
+int vs_reader_prepare(const struct vs_reader *reader, struct vs_state *state)
+{
+    int result = tell_devices(reader, state);
+    json_t *hooks = vs_reader_fact(reader, "hooks"), *clock = vs_reader_fact(reader, "clock"),
+           *process = vs_reader_fact(reader, "process");
+    const char *nvml = json_string_value(json_object_get(hooks, "nvml"));
+    bool others_known = nvml != NULL && strcmp(nvml, "ok") == 0;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
+        if (state->devices[i] != NULL)
+            state->devices[i]->others_known = others_known;
+    state->start_ns = vs_fact_count(json_object_get(clock, "start"), "monotonic_ns");
+    state->own_pid = vs_fact_count(process, "host_pid");
+    json_decref(hooks);
+    json_decref(clock);
+    json_decref(process);
+    return result;
 }

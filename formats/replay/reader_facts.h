@@ -12,6 +12,11 @@
 struct vs_names vs_reader_names(const struct vs_reader *reader);
 /* A fact such as "process"; a new object, without members when there is none. NULL: no memory. */
 json_t *vs_reader_fact(const struct vs_reader *reader, const char *name);
+/*
+ * Tells a new state what the facts say before the first event: each device's memory, whether
+ * other processes were asked about, when the trace begins and whose it is. 0 or -ENOMEM.
+ */
+int vs_reader_prepare(const struct vs_reader *reader, struct vs_state *state);
 /* A field that counts; 0 when it is not there, or no such number. */
 uint64_t vs_fact_count(const json_t *object, const char *field);
 

@@ -6,8 +6,6 @@
 
 #include "state_internal.h"
 
-enum { DEVICE_OFFSET = 128 };
-
 void state_fail(struct vs_state *state)
 {
     state->error = -ENOMEM;
@@ -15,15 +13,9 @@ void state_fail(struct vs_state *state)
 
 /* ---- devices ------------------------------------------------------------------- */
 
-struct vs_device_state *vs_state_device(const struct vs_state *state, int device)
+struct vs_device_state *state_touch_device(struct vs_state *state, int device)
 {
-    int slot = device + DEVICE_OFFSET;
-    return slot >= 0 && slot < VS_DEVICE_SLOTS ? state->devices[slot] : NULL;
-}
-
-struct vs_device_state *state_device(struct vs_state *state, int device)
-{
-    int slot = device + DEVICE_OFFSET;
+    int slot = device + VS_DEVICE_OFFSET;
     struct vs_device_state *found = state->devices[slot];
     if (found == NULL) {
         found = calloc(1, sizeof(*found));
@@ -82,13 +74,19 @@ static void tell_move(const struct vs_state *state, const struct vs_move *move)
 
 void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count)
 {
+    state_move_of(state, site, bytes, count, NULL);
+}
+
+void state_move_of(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count,
+                   uint32_t *note)
+{
     const struct vs_site *at = vs_state_site(state, site);
     if (at == NULL)
         return;
     struct vs_device_state *device = state_device(state, at->device);
     if (device == NULL)
         return;
-    struct vs_move move = {.site = site, .bytes = bytes, .count = count};
+    struct vs_move move = {.site = site, .bytes = bytes, .count = count, .note = note};
     tell_move(state, &move);
     device->layers[at->layer].live_bytes += bytes;
 }
@@ -218,6 +216,12 @@ static void apply_other(struct vs_state *state, const struct vs_sequenced_event 
     case VS_KIND_TORN:
         state->counts.torn++;
         break;
+    case VS_KIND_CUT:
+        framework_cut(state, event);
+        break;
+    case VS_KIND_CUT_END:
+        framework_cut_end(state);
+        break;
     case VS_KIND_POOL_ALLOC:
         pool_alloc(state, event);
         break;
@@ -342,6 +346,8 @@ int vs_state_create(const struct vs_names *names, struct vs_state **out)
     state->names = *names;
     state->host_rss = -1;
     state->cgroup_limit = -1;
+    state->cgroup_used = -1;
+    state->host_shared = -1;
     state->undos = calloc(VS_UNDO_KEPT, sizeof(*state->undos));
     if (state->undos == NULL) {
         free(state);

@@ -52,6 +52,7 @@ struct vs_owner {
     char name[64];
     bool framework; /* a caching allocator: its driver memory is segments */
     bool nccl;      /* its driver memory is that of communicators */
+    bool host;      /* its pinned memory is a caching allocator's */
 };
 
 /* One change of what is live, told to subscribers before the totals move. */
@@ -61,6 +62,9 @@ struct vs_move {
     int32_t count; /* +1 alloc, -1 free, 0 correction or failed call */
     bool failed;
     uint64_t asked_bytes; /* of a failed call */
+    /* Kept with what was allocated, for the subscriber that follows it from its making to its
+       end: 0 at first. NULL where the fold knows no single allocation. */
+    uint32_t *note;
 };
 
 /* ---- devices ---------------------------------------------------------------- */
@@ -115,6 +119,8 @@ struct vs_device_state {
     int64_t segment_backed;           /* of these, with memory of this process behind them */
     int64_t before_recording;         /* blocks it had before the first event, not freed since */
     int64_t unseen_reserved;          /* what it reports beyond the segments seen */
+    int64_t cut_allocated;            /* in a gap: what we had at its last report */
+    bool cut_reported;                /* in a gap: it has reported */
     int64_t pool_reserved, pool_used; /* of driver pools it works on */
     int64_t waiting_bytes;            /* freed, and still waited for */
     uint64_t deferred_waits;          /* events of blocks that are not known */
@@ -197,7 +203,10 @@ struct vs_bands {
     bool pending_known, private_pool_known;
     int64_t direct, managed;
     int64_t host_pinned, host_pinned_requested;
-    int64_t cgroup_limit, host_rss; /* -1 unknown */
+    int64_t host_registered;                                  /* of host_pinned */
+    int64_t host_framework;                                   /* of it, in a framework's cache */
+    int64_t host_rounding;                                    /* of that, at most its rounding */
+    int64_t cgroup_limit, cgroup_used, host_rss, host_shared; /* -1 unknown */
     size_t owners;
     struct {
         uint16_t owner;
@@ -214,6 +223,7 @@ struct vs_bands {
 struct vs_block {
     uint64_t size;
     uint32_t site;
+    uint32_t note; /* vs_move.note, as of the next two */
     int8_t device;
     bool private_pool;
 };
@@ -266,6 +276,7 @@ struct vs_allocation {
     uint64_t context;
     uint64_t pool;
     uint32_t site;
+    uint32_t note;
     uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
@@ -281,6 +292,7 @@ struct vs_physical {
     uint64_t serial; /* never used twice: tells a reused slot from the one that was meant */
     uint32_t handles;
     uint32_t site;
+    uint32_t note;
     uint32_t communicator; /* index + 1, 0 none known */
     uint16_t owner;
     int8_t device;
@@ -402,7 +414,7 @@ enum vs_peak {
 };
 
 enum { VS_SITE_CACHE = 1024 };
-enum { VS_DEVICE_SLOTS = 257, VS_UNDO_KEPT = 1024 };
+enum { VS_DEVICE_SLOTS = 257, VS_DEVICE_OFFSET = 128, VS_UNDO_KEPT = 1024 };
 
 struct vs_undo; /* a free that may still be taken back */
 
@@ -462,9 +474,13 @@ struct vs_state {
     uint64_t communicator_now;    /* that the event being folded made or ended; 0 none */
     uint32_t thread_now;          /* of the event being folded */
 
+    bool cut;            /* in a gap of a cut trace: what came and went in it is not there */
+    uint64_t cut_events; /* taken out of it so far */
     bool lost_gave_back; /* a lost event released memory: whose and how much is not known */
     int64_t host_pinned, host_pinned_requested;
-    int64_t host_rss, cgroup_limit; /* -1 unknown */
+    int64_t host_registered, host_framework, host_rounding;   /* parts of host_pinned */
+    int64_t host_rss, cgroup_limit, cgroup_used, host_shared; /* -1 unknown */
+    int64_t host_shared_torch, host_shared_files;             /* valid with host_shared */
 
     struct vs_calls_under_way under_way; /* by thread */
     struct vs_undo *undos;               /* VS_UNDO_KEPT, a ring */
@@ -505,21 +521,36 @@ int vs_state_event(struct vs_state *state, const struct vs_sequenced_event *even
 void vs_state_restart_peaks(struct vs_state *state, uint64_t time_ns);
 
 /* NULL when nothing was ever said of the device. */
-struct vs_device_state *vs_state_device(const struct vs_state *state, int device);
+static inline struct vs_device_state *vs_state_device(const struct vs_state *state, int device)
+{
+    int slot = device + VS_DEVICE_OFFSET;
+    return slot >= 0 && slot < VS_DEVICE_SLOTS ? state->devices[slot] : NULL;
+}
 
 void vs_state_bands(const struct vs_state *state, const struct vs_device_state *device,
                     struct vs_bands *out);
 /* Held outside of the framework's segments now, as the device grants it. */
 int64_t vs_device_direct(const struct vs_device_state *device);
 /* Reserved by the framework now. */
-int64_t vs_device_reserved(const struct vs_device_state *device);
+static inline int64_t vs_device_reserved(const struct vs_device_state *device)
+{
+    if (!device->framework_seen)
+        return 0;
+    return device->segment_bytes + device->pool_reserved + device->unseen_reserved;
+}
 /* The layer a person asks about first on this device: the framework if there is one. */
-enum vs_layer vs_device_top_layer(const struct vs_device_state *device);
+static inline enum vs_layer vs_device_top_layer(const struct vs_device_state *device)
+{
+    return device->framework_seen ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
+}
 
 /* True when events were lost: what looks inconsistent is uncertain, not a fault. */
 bool vs_state_lossy(const struct vs_state *state);
 
-const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site);
+static inline const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site)
+{
+    return site == 0 || site > state->site_count ? NULL : &state->sites[site - 1];
+}
 const char *vs_state_owner_name(const struct vs_state *state, uint16_t owner);
 /* Name of a string id, "" when it is not defined. */
 const char *vs_state_string(const struct vs_state *state, uint32_t id);

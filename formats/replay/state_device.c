@@ -6,18 +6,6 @@
 
 #include "state_internal.h"
 
-int64_t vs_device_reserved(const struct vs_device_state *device)
-{
-    if (!device->framework_seen)
-        return 0;
-    return device->segment_bytes + device->pool_reserved + device->unseen_reserved;
-}
-
-enum vs_layer vs_device_top_layer(const struct vs_device_state *device)
-{
-    return device->framework_seen ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
-}
-
 /* What a framework holds of the memory that lost events took or gave back. */
 static int64_t lost_of_segments(const struct vs_device_state *device)
 {
@@ -161,16 +149,32 @@ static void note_other_process(struct vs_state *state, const struct vs_event *ev
         vs_sizes_remove(&device->others, event->handle);
 }
 
+static int64_t bytes_or_unknown(uint64_t bytes)
+{
+    return bytes <= INT64_MAX ? (int64_t)bytes : -1;
+}
+
+static void note_host(struct vs_state *state, const struct vs_event *event)
+{
+    if (event->kind == VS_KIND_HOST_SHARED) {
+        state->host_shared = bytes_or_unknown(event->size);
+        state->host_shared_torch = bytes_or_unknown(event->extra[0]);
+        state->host_shared_files = bytes_or_unknown(event->extra[1]);
+        return;
+    }
+    state->host_rss = bytes_or_unknown(event->size);
+    state->cgroup_limit = event->extra[1] != 0 ? bytes_or_unknown(event->extra[1]) : -1;
+    state->cgroup_used = state->cgroup_limit >= 0 ? bytes_or_unknown(event->extra[0]) : -1;
+}
+
 void device_note(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
 {
     if (event->kind == VS_KIND_OTHER_PROCESS) {
         note_other_process(state, event);
         return;
     }
-    if (event->kind == VS_KIND_HOST_SAMPLE) {
-        state->host_rss = event->size <= INT64_MAX ? (int64_t)event->size : -1;
-        state->cgroup_limit =
-            event->extra[1] != 0 && event->extra[1] <= INT64_MAX ? (int64_t)event->extra[1] : -1;
+    if (event->kind == VS_KIND_HOST_SAMPLE || event->kind == VS_KIND_HOST_SHARED) {
+        note_host(state, event);
         return;
     }
     int implicit = device_implicit_of(event);
@@ -336,8 +340,13 @@ void vs_state_bands(const struct vs_state *state, const struct vs_device_state *
                              .managed = device->managed_bytes,
                              .host_pinned = state->host_pinned,
                              .host_pinned_requested = state->host_pinned_requested,
+                             .host_registered = state->host_registered,
+                             .host_framework = state->host_framework,
+                             .host_rounding = state->host_rounding,
                              .cgroup_limit = state->cgroup_limit,
-                             .host_rss = state->host_rss};
+                             .cgroup_used = state->cgroup_used,
+                             .host_rss = state->host_rss,
+                             .host_shared = state->host_shared};
     direct_bands(device, out);
     framework_bands(state, device, out);
     if (!device->measured)

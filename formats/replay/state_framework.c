@@ -27,6 +27,12 @@ static void compare_totals(struct vs_state *state, struct vs_device_state *devic
         return; /* a framework without totals */
     int64_t allocated_difference =
         (int64_t)allocated - device->layers[VS_LAYER_FRAMEWORK].live_bytes;
+    if (state->cut && device->reported) {
+        /* Blocks that were live here are not in the trace: their difference is no fault. */
+        device->cut_allocated = device->layers[VS_LAYER_FRAMEWORK].live_bytes;
+        device->cut_reported = true;
+        allocated_difference = 0;
+    }
     int64_t reserved_difference = (int64_t)reserved - vs_device_reserved(device);
     if (reserved_difference < 0 && device->reported)
         /* Given back through an allocator that keeps the addresses: only now it shows. */
@@ -42,6 +48,33 @@ static void compare_totals(struct vs_state *state, struct vs_device_state *devic
     device->reported_allocated = allocated;
     device->reported_reserved = reserved;
     device->reported = true;
+}
+
+/* ---- a gap of a cut trace --------------------------------------------------------- */
+
+void framework_cut(struct vs_state *state, const struct vs_event *event)
+{
+    state->cut = true;
+    state->cut_events += event->size;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
+        if (state->devices[i] != NULL)
+            state->devices[i]->cut_reported = false;
+}
+
+/* At a device's last report in the gap nothing is missing: what differs there is not of the cut. */
+void framework_cut_end(struct vs_state *state)
+{
+    if (!state->cut)
+        return;
+    state->cut = false;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++) {
+        struct vs_device_state *device = state->devices[i];
+        if (device == NULL || !device->cut_reported)
+            continue;
+        int64_t difference = (int64_t)device->reported_allocated - device->cut_allocated;
+        if (difference != 0)
+            anchor_allocated(state, device, difference);
+    }
 }
 
 /* ---- segments ------------------------------------------------------------------- */
@@ -62,7 +95,9 @@ static bool is_inside(struct vs_state *state, uint64_t address, uint64_t size)
 static bool promote(struct vs_state *state, struct vs_device_state *device,
                     const struct vs_event *event)
 {
-    int64_t missing = (int64_t)event->extra[1] - vs_device_reserved(device);
+    int64_t missing = event->extra[1] > INT64_MAX /* a framework without totals */
+                          ? 0
+                          : (int64_t)event->extra[1] - vs_device_reserved(device);
     struct vs_allocation *direct = vs_allocations_get(&state->allocations, event->address);
     if (direct != NULL && direct->type == VS_ALLOCATION_DIRECT && !direct->segment) {
         bool fits = missing > 0 && (uint64_t)missing <= direct->size;
@@ -155,13 +190,13 @@ void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *to
     }
     if (block->site != 0) {
         state->counts.framework_alloc_on_live++;
-        state_move(state, block->site, -(int64_t)block->size, -1);
+        state_move_of(state, block->site, -(int64_t)block->size, -1, &block->note);
         device->private_allocated -= block->private_pool ? (int64_t)block->size : 0;
     }
     block->size = event->size;
     block->device = event->device;
     block->site = vs_state_site_of(state, event, event->device, VS_LAYER_FRAMEWORK, false);
-    state_move(state, block->site, (int64_t)event->size, +1);
+    state_move_of(state, block->site, (int64_t)event->size, +1, &block->note);
     check_place(state, device, event);
     cache_block(state, device, sequenced, block);
     compare_totals(state, device, sequenced);
@@ -201,7 +236,7 @@ void framework_free(struct vs_state *state, const struct vs_sequenced_event *tol
         struct vs_block gone = *known;
         vs_blocks_remove(&state->blocks, event->address);
         cache_block_freed(state, device, sequenced, &gone);
-        state_move(state, gone.site, -(int64_t)gone.size, -1);
+        state_move_of(state, gone.site, -(int64_t)gone.size, -1, &gone.note);
     }
     compare_totals(state, device, sequenced);
 }

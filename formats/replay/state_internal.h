@@ -79,8 +79,17 @@ struct vs_undo {
 };
 
 /* state.c */
-struct vs_device_state *state_device(struct vs_state *state, int device);
+/* The device of an event, made when new, and touched by it; NULL without memory. */
+struct vs_device_state *state_touch_device(struct vs_state *state, int device);
+static inline struct vs_device_state *state_device(struct vs_state *state, int device)
+{
+    struct vs_device_state *known = vs_state_device(state, device);
+    return known != NULL && known->touched ? known : state_touch_device(state, device);
+}
 void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count);
+/* The same of a single allocation, with the note that is kept with it. */
+void state_move_of(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count,
+                   uint32_t *note);
 void state_fail(struct vs_state *state);
 uint16_t state_owner(struct vs_state *state, uint32_t module);
 uint32_t state_special_site(struct vs_state *state, int8_t device, enum vs_layer layer,
@@ -114,7 +123,7 @@ void memory_loss(struct vs_state *state, struct vs_device_state *device,
  */
 void memory_place_lost(struct vs_state *state, struct vs_device_state *device, int64_t bytes);
 /* Counts an allocation in (+1) or out (-1) of the totals. */
-void memory_count(struct vs_state *state, const struct vs_allocation *allocation, int sign);
+void memory_count(struct vs_state *state, struct vs_allocation *allocation, int sign);
 /* A direct allocation turns out to be a segment. `counted`: bytes the framework reserved for it. */
 void memory_promote(struct vs_state *state, uint64_t address, struct vs_allocation *allocation,
                     uint64_t counted);
@@ -154,6 +163,9 @@ void pool_settled(struct vs_state *state, const struct vs_device_state *device);
 /* state_framework.c */
 void framework_alloc(struct vs_state *state, const struct vs_sequenced_event *event);
 void framework_free(struct vs_state *state, const struct vs_sequenced_event *event);
+/* A gap of a cut trace begins, and is over: from there on everything is exact again. */
+void framework_cut(struct vs_state *state, const struct vs_event *event);
+void framework_cut_end(struct vs_state *state);
 
 /* state_communicators.c */
 void communicator_event(struct vs_state *state, const struct vs_sequenced_event *event);

@@ -21,13 +21,27 @@ static void count_direct(struct vs_state *state, struct vs_device_state *device,
     device->direct_slack += (int64_t)VS_GRANULARITY;
 }
 
-static void count_host(struct vs_state *state, const struct vs_allocation *allocation, int sign)
+/* What of a block may be its allocator's rounding: it rounds up to a power of two, or not at all.
+ */
+static int64_t rounding_at_most(uint64_t bytes)
 {
-    state->host_pinned += sign * (int64_t)vs_round_up(allocation->size, VS_HOST_PAGE);
-    state->host_pinned_requested += sign * (int64_t)allocation->size;
+    bool power_of_two = (bytes & (bytes - 1)) == 0;
+    return power_of_two && bytes > 1 ? (int64_t)(bytes / 2 - 1) : 0;
 }
 
-void memory_count(struct vs_state *state, const struct vs_allocation *allocation, int sign)
+static void count_host(struct vs_state *state, const struct vs_allocation *allocation, int sign)
+{
+    int64_t bytes = (int64_t)vs_round_up(allocation->size, VS_HOST_PAGE);
+    state->host_pinned += sign * bytes;
+    state->host_pinned_requested += sign * (int64_t)allocation->size;
+    state->host_registered += allocation->type == VS_ALLOCATION_REGISTERED ? sign * bytes : 0;
+    if (allocation->owner < state->owner_count && state->owners[allocation->owner].host) {
+        state->host_framework += sign * (int64_t)allocation->size;
+        state->host_rounding += sign * rounding_at_most(allocation->size);
+    }
+}
+
+void memory_count(struct vs_state *state, struct vs_allocation *allocation, int sign)
 {
     struct vs_device_state *device = state_device(state, allocation->device);
     if (device == NULL)
@@ -57,7 +71,7 @@ void memory_count(struct vs_state *state, const struct vs_allocation *allocation
         return;
     }
     communicator_add(state, allocation->communicator, bytes, sign);
-    state_move(state, allocation->site, sign * bytes, sign);
+    state_move_of(state, allocation->site, sign * bytes, sign, &allocation->note);
 }
 
 static void add_segment(struct vs_state *state, struct vs_device_state *device, uint64_t address,
@@ -254,7 +268,7 @@ static void remember_in(struct vs_state *state, struct vs_allocations *map, uint
         return;
     }
     *slot = *allocation;
-    memory_count(state, allocation, +1);
+    memory_count(state, slot, +1);
     struct vs_device_state *device = state_device(state, allocation->device);
     if (allocation->segment && device != NULL)
         add_segment(state, device, key, allocation, allocation->size);

@@ -7,7 +7,7 @@
 #include "layers.h"
 #include "state_internal.h"
 
-enum { FIRST_ROOM = 64 };
+enum { FIRST_ROOM = 64, HASH_LENGTH = 8 };
 
 /* ---- owners ------------------------------------------------------------------- */
 
@@ -23,9 +23,9 @@ static bool is_nccl_library(const char *name)
     return strcmp(name, "libnccl") == 0 || strcmp(name, "librccl") == 0;
 }
 
-static bool is_hash(const char *text, size_t length)
+static bool is_hash(const char *text)
 {
-    return length == 8 && strspn(text, "0123456789abcdef") >= length;
+    return strspn(text, "0123456789abcdef") >= HASH_LENGTH;
 }
 
 /* Extension modules ("runtime.cpython-312-x86_64-linux-gnu.so") are called alike everywhere. */
@@ -63,9 +63,9 @@ static void owner_name(const char *path, char *name, size_t room)
         return;
     const char *suffix = strstr(base, is_extension_module(base) ? "." : ".so");
     size_t length = suffix != NULL ? (size_t)(suffix - base) : strlen(base);
-    const char *dash = memrchr(base, '-', length);
-    if (dash != NULL && is_hash(dash + 1, length - (size_t)(dash + 1 - base)))
-        length = (size_t)(dash - base);
+    if (length > HASH_LENGTH && base[length - HASH_LENGTH - 1] == '-' &&
+        is_hash(base + length - HASH_LENGTH))
+        length -= HASH_LENGTH + 1;
     snprintf(name, room, "%.*s", (int)(length < room ? length : room - 1), base);
 }
 
@@ -90,6 +90,7 @@ static uint16_t add_owner(struct vs_state *state, const char *name)
     snprintf(owner->name, sizeof(owner->name), "%s", name);
     owner->framework = is_framework_library(name);
     owner->nccl = is_nccl_library(name);
+    owner->host = vs_layer_keeps_host_memory(name);
     return (uint16_t)state->owner_count++;
 }
 
@@ -223,9 +224,4 @@ uint32_t state_special_site(struct vs_state *state, int8_t device, enum vs_layer
 {
     struct vs_site wanted = {.device = device, .layer = (uint8_t)layer, .kind = (uint8_t)kind};
     return site_id(state, &wanted);
-}
-
-const struct vs_site *vs_state_site(const struct vs_state *state, uint32_t site)
-{
-    return site == 0 || site > state->site_count ? NULL : &state->sites[site - 1];
 }

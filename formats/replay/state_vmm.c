@@ -21,7 +21,7 @@ static void count_direct(struct vs_state *state, const struct vs_physical *physi
     state_owner_add(state, device, physical->owner, sign * (int64_t)bytes);
 }
 
-static void count_physical(struct vs_state *state, const struct vs_physical *physical, int sign)
+static void count_physical(struct vs_state *state, struct vs_physical *physical, int sign)
 {
     if (!physical->ours)
         return;
@@ -31,7 +31,7 @@ static void count_physical(struct vs_state *state, const struct vs_physical *phy
     }
     count_direct(state, physical, physical->size - physical->mapped_in_segments, sign);
     communicator_add(state, physical->communicator, (int64_t)physical->size, sign);
-    state_move(state, physical->site, sign * (int64_t)physical->size, sign);
+    state_move_of(state, physical->site, sign * (int64_t)physical->size, sign, &physical->note);
 }
 
 /* Index + 1 of a free slot; 0 without memory. */
@@ -63,7 +63,7 @@ static uint32_t add_physical(struct vs_state *state, const struct vs_physical *w
         return 0;
     state->physicals[object - 1] = *wanted;
     state->physicals[object - 1].live = true;
-    count_physical(state, wanted, +1);
+    count_physical(state, &state->physicals[object - 1], +1);
     return object;
 }
 
@@ -97,6 +97,13 @@ static void refer(struct vs_state *state, uint64_t key, uint32_t object)
     if (handle == NULL) {
         state_fail(state);
         return;
+    }
+    if (handle->references != 0 && handle->physical != object) {
+        /* It stood for something else, whose release was not seen. */
+        uint32_t before = handle->physical;
+        state->physicals[before - 1].handles -= handle->references;
+        handle->references = 0;
+        drop_if_unused(state, before);
     }
     handle->physical = object;
     handle->references++;

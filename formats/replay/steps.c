@@ -281,6 +281,19 @@ static int32_t lowest_since(const struct vs_growth *growth, uint32_t tick)
 }
 
 /* The next occurrence, if it is one of those to keep. */
+/*
+ * The last free between two beats that left the fewest blocks: of a step that keeps some, as many
+ * more as it keeps. Without one, the tick of the second.
+ */
+static uint32_t last_low(const struct vs_growth *growth, const struct vs_beat *before, int32_t low,
+                         const struct vs_beat *beat)
+{
+    int32_t kept = beat->level - before->level;
+    int32_t most = kept <= 0 ? low : low + kept < beat->level ? low + kept : beat->level;
+    uint32_t last = growth->fell_to[most];
+    return last > before->tick ? last : beat->tick;
+}
+
 static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t tick, int32_t level)
 {
     if (beats->seen++ != beats->next)
@@ -289,10 +302,15 @@ static void add_beat(struct vs_growth *growth, struct vs_beats *beats, uint32_t 
         growth->error = -ENOMEM;
         return;
     }
-    int32_t low = beats->settled || beats->count == 0
-                      ? level
-                      : lowest_since(growth, beats->items[beats->count - 1].tick);
-    beats->items[beats->count++] = (struct vs_beat){tick, level, low};
+    struct vs_beat beat = {.tick = tick, .level = level, .low = level, .low_tick = tick};
+    if (beats->count != 0 && growth->fell_to != NULL) {
+        const struct vs_beat *before = &beats->items[beats->count - 1];
+        int32_t low = lowest_since(growth, before->tick);
+        beat.low_tick = last_low(growth, before, low, &beat);
+        if (!beats->settled)
+            beat.low = low;
+    }
+    beats->items[beats->count++] = beat;
     beats->next += beats->period;
     if (beats->count == VS_BEATS_KEPT)
         make_room(growth, beats);

@@ -28,7 +28,10 @@ static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void
         vs_phases_start(&summary->phases, state),
         vs_lives_start(&summary->lives, state),
         vs_losses_start(&summary->losses, state),
+        vs_cuts_start(&summary->cuts, state),
         vs_growth_start(&summary->growth, state, &summary->objects),
+        vs_lifetimes_start(&summary->lifetimes, state, &summary->growth),
+        vs_churn_start(&summary->churn, state, &summary->growth),
         vs_invariants_start(&summary->invariants, state),
         vs_timeline_start(&summary->timeline, state, row, row_self),
     };
@@ -46,26 +49,6 @@ static int start_counting(struct vs_summary *summary)
         vs_slow_calls_start(&summary->slow_calls, state),
     };
     return first_error(results, sizeof(results) / sizeof(results[0]));
-}
-
-static int prepare_devices(struct vs_summary *summary)
-{
-    int result = 0;
-    for (size_t i = 0; i < vs_reader_device_count(summary->reader) && result == 0; i++) {
-        const struct vs_device_def *device = vs_reader_device(summary->reader, i);
-        if (device->device < INT8_MIN || device->device > INT8_MAX)
-            continue;
-        result = vs_state_device_total(summary->state, (int8_t)device->device, device->total_bytes);
-    }
-    const char *nvml = json_string_value(json_object_get(summary->hooks, "nvml"));
-    bool others_known = nvml != NULL && strcmp(nvml, "ok") == 0;
-    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
-        if (summary->state->devices[i] != NULL)
-            summary->state->devices[i]->others_known = others_known;
-    summary->state->start_ns =
-        vs_fact_count(json_object_get(summary->clock, "start"), "monotonic_ns");
-    summary->state->own_pid = vs_fact_count(summary->process, "host_pid");
-    return result;
 }
 
 /* ---- events ---------------------------------------------------------------------------- */
@@ -219,6 +202,7 @@ static int finish(struct vs_summary *summary)
     int result = vs_ooms_finish(&summary->ooms, ended_well);
     vs_fragmentations_finish(&summary->fragmentations, state);
     vs_slow_calls_finish(&summary->slow_calls);
+    vs_churn_finish(&summary->churn);
     vs_phases_finish(&summary->phases, state);
     vs_timeline_finish(&summary->timeline, state);
     int sites = vs_sites_finish(&summary->sites, state);
@@ -233,7 +217,10 @@ static int finish(struct vs_summary *summary)
                     summary->timeline.error,
                     summary->lives.error,
                     summary->losses.error,
-                    summary->growth.error};
+                    summary->cuts.error,
+                    summary->growth.error,
+                    summary->lifetimes.error,
+                    summary->churn.error};
     return first_error(errors, sizeof(errors) / sizeof(errors[0]));
 }
 
@@ -256,12 +243,13 @@ static int load(struct vs_summary *summary, const struct request *request, struc
     summary->process = vs_reader_fact(summary->reader, "process");
     summary->clock = vs_reader_fact(summary->reader, "clock");
     summary->hooks = vs_reader_fact(summary->reader, "hooks");
+    summary->others = vs_reader_fact(summary->reader, "others");
     summary->end = vs_reader_fact(summary->reader, "end");
     result = vs_state_create(&names, &summary->state);
     if (result == 0)
         result = start_analyses(summary, request->row, request->row_self);
     if (result == 0)
-        result = prepare_devices(summary);
+        result = vs_reader_prepare(summary->reader, summary->state);
     if (result == 0)
         result = fold_events(summary, request->window);
     if (result == 0)
@@ -316,6 +304,7 @@ void vs_summary_free(struct vs_summary *summary)
     vs_peaks_release(&summary->peaks);
     vs_sites_release(&summary->sites);
     vs_ooms_release(&summary->ooms);
+    vs_siblings_release(&summary->siblings);
     vs_fragmentations_release(&summary->fragmentations);
     vs_failures_release(&summary->failures);
     vs_objects_release(&summary->objects);
@@ -324,11 +313,15 @@ void vs_summary_free(struct vs_summary *summary)
     vs_timeline_release(&summary->timeline);
     vs_lives_release(&summary->lives);
     vs_losses_release(&summary->losses);
+    vs_cuts_release(&summary->cuts);
     vs_growth_release(&summary->growth);
+    vs_lifetimes_release(&summary->lifetimes);
+    vs_churn_release(&summary->churn);
     vs_state_destroy(summary->state);
     json_decref(summary->process);
     json_decref(summary->clock);
     json_decref(summary->hooks);
+    json_decref(summary->others);
     json_decref(summary->end);
     if (summary->reader != NULL)
         vs_reader_close(summary->reader);

@@ -9,8 +9,11 @@
 
 #include "analysis.h"
 #include "checks.h"
+#include "churn.h"
 #include "fragmentation.h"
 #include "growth.h"
+#include "lifetimes.h"
+#include "siblings.h"
 #include "trace.h"
 
 /* A stretch of a run. Times since the trace's beginning; below zero: before its end. */
@@ -23,11 +26,13 @@ struct vs_summary {
     struct vs_reader *reader;
     struct vs_trace_status status;
     struct vs_state *state;
-    json_t *process, *clock, *hooks, *end; /* never NULL; empty objects when the trace has none */
+    json_t *process, *clock, *hooks, *others,
+        *end; /* never NULL; empty objects when the trace has none */
 
     struct vs_peaks peaks;
     struct vs_sites sites;
     struct vs_ooms ooms;
+    struct vs_siblings siblings; /* of the failed requests; empty until they are looked into */
     struct vs_fragmentations fragmentations;
     struct vs_failures failures;
     struct vs_objects objects;
@@ -36,7 +41,10 @@ struct vs_summary {
     struct vs_lives lives;
     struct vs_timeline timeline;
     struct vs_losses losses;
+    struct vs_cuts cuts;
     struct vs_growth growth;
+    struct vs_lifetimes lifetimes;
+    struct vs_churn churn;
     struct vs_invariants invariants;
 
     uint64_t start_ns; /* monotonic time of the trace's beginning */

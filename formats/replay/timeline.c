@@ -82,22 +82,42 @@ static void draw(struct vs_timeline *timeline, const struct vs_state *state,
     hold(curve, bucket);
 }
 
+static void tell_device(struct vs_timeline *timeline, const struct vs_state *state,
+                        const struct vs_device_state *device)
+{
+    if (device->device < 0)
+        return;
+    draw(timeline, state, device);
+    if (timeline->row == NULL)
+        return;
+    struct vs_bands bands;
+    vs_state_bands(state, device, &bands);
+    timeline->row(timeline->row_self, state, device, &bands);
+}
+
+/* Where a gap begins nothing is known any more; where it ends everything is. */
+static void on_cut(struct vs_timeline *timeline, const struct vs_state *state)
+{
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++) {
+        const struct vs_device_state *device = state->devices[i];
+        if (device == NULL || device->device < 0)
+            continue;
+        if (!state->cut)
+            tell_device(timeline, state, device);
+        else if (timeline->row != NULL)
+            timeline->row(timeline->row_self, state, device, NULL);
+    }
+}
+
 static void on_event(void *self, const struct vs_state *state,
                      const struct vs_sequenced_event *event)
 {
     struct vs_timeline *timeline = self;
-    (void)event;
-    for (size_t i = 0; i < state->touched_count; i++) {
-        const struct vs_device_state *device = state->touched[i];
-        if (device->device < 0)
-            continue;
-        draw(timeline, state, device);
-        if (timeline->row == NULL)
-            continue;
-        struct vs_bands bands;
-        vs_state_bands(state, device, &bands);
-        timeline->row(timeline->row_self, state, device, &bands);
-    }
+    if (event->event.kind == VS_KIND_CUT || event->event.kind == VS_KIND_CUT_END)
+        on_cut(timeline, state);
+    else if (!state->cut)
+        for (size_t i = 0; i < state->touched_count; i++)
+            tell_device(timeline, state, state->touched[i]);
 }
 
 int vs_timeline_start(struct vs_timeline *timeline, struct vs_state *state, vs_timeline_row *row,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The lines of `vramscope env`: shells and Python are run, YAML is read, what is in LD_PRELOAD stays in
-order, and every setting of the shim goes along: env.py --vramscope PROGRAM. Slurm, Ray, Docker, Kubernetes
-and Apptainer themselves are not here: not tried."""
+order, and every setting of the shim goes along: env.py --vramscope PROGRAM. That programs started so are
+recorded: env_start.py."""
 
 import argparse
 import os

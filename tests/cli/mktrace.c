@@ -13,6 +13,7 @@
  *                                         PATH+OFFSET (of the call), note:N
  *   KIND [field=value …]                  an event; KIND as in record.h ("alloc", "fw_free", …)
  *   flush                                 ends a chunk
+ *   taken_out EVENTS GAPS                 the trace is cut from a longer one
  *   incomplete                            no END chunk
  *
  * Fields: t (ns; without it 1 ms after the last), dev, addr, size, stream, ctx, pool, handle,
@@ -380,6 +381,9 @@ static void make_line(struct making *making, char *line)
         return;
     } else if (strcmp(word, "flush") == 0) {
         check(making, vs_writer_flush(making->writer));
+    } else if (strcmp(word, "taken_out") == 0) {
+        uint64_t events = number(making, strsep(&rest, " \t"));
+        check(making, vs_writer_cut(making->writer, events, number(making, rest)));
     } else if (strcmp(word, "incomplete") == 0) {
         making->complete = false;
     } else if (kind != 0) {

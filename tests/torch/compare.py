@@ -121,6 +121,8 @@ def main():
         done = run_traced(arguments, folder)
         sys.stdout.write(done.stdout)
         sys.stderr.write(done.stderr)
+        if done.returncode == SKIPPED:
+            return SKIPPED
         if done.returncode != 0:
             print(f"the program exited with {done.returncode}")
             return 1

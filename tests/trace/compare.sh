@@ -16,18 +16,16 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 compared=0 different=0
 
-compare() { # name of the case, file
-    "$dump" "$2" >"$folder/c" 2>"$folder/c.why"
-    local c=$?
-    "$python" "$reader" "$2" >"$folder/python" 2>"$folder/python.why"
-    local p=$?
+compare() { # file
+    "$dump" "$1" >"$folder/c" 2>"$folder/c.why"
+    local c=$? p=0
+    [ -e "$1.python" ] || { p=1 && : >"$1.python"; }
     compared=$((compared + 1))
-    if [ $c -gt 1 ] || { [ $c -eq 0 ] && [ $p -ne 0 ]; } || { [ $c -ne 0 ] && [ $p -eq 0 ]; } ||
-        ! cmp -s "$folder/c" "$folder/python"; then
+    if [ $c -gt 1 ] || [ $c -ne $p ] || ! cmp -s "$folder/c" "$1.python"; then
         different=$((different + 1))
-        echo "different: $1 (C reader $c, reader.py $p)"
-        tail -n 2 "$folder/c.why" "$folder/python.why"
-        diff "$folder/c" "$folder/python" | head -n 6
+        echo "different: ${1##*/} (C reader $c, reader.py $p)"
+        tail -n 2 "$folder/c.why"
+        diff "$folder/c" "$1.python" | head -n 6
     fi
 }
 
@@ -39,16 +37,17 @@ f.seek(int(sys.argv[2])); f.write(bytes([b[0] ^ 0x40]))' "$1" "$2"
 
 for shape in $("$writer"); do
     "$writer" "$shape" "$folder/$shape.vscope" || exit 1
-    compare "$shape" "$folder/$shape.vscope"
 done
 bytes=$(stat -c %s "$folder/plain.vscope")
 for i in $(seq 1 25); do
     offset=$((64 + i * (bytes - 64) / 26))
-    cp "$folder/plain.vscope" "$folder/flipped.vscope"
-    flip "$folder/flipped.vscope" "$offset"
-    compare "plain with byte $offset flipped" "$folder/flipped.vscope"
-    head -c "$offset" "$folder/plain.vscope" >"$folder/cut.vscope"
-    compare "plain cut at $offset" "$folder/cut.vscope"
+    cp "$folder/plain.vscope" "$folder/plain-flipped-at-$offset.vscope"
+    flip "$folder/plain-flipped-at-$offset.vscope" "$offset"
+    head -c "$offset" "$folder/plain.vscope" >"$folder/plain-cut-at-$offset.vscope"
+done
+"$python" "$reader" --each "$folder"/*.vscope || exit 1
+for file in "$folder"/*.vscope; do
+    compare "$file"
 done
 echo "$compared traces compared, $different different"
 [ "$compared" -ge 60 ] && [ "$different" -eq 0 ]

@@ -117,6 +117,8 @@ int main(int count, char **arguments)
     const struct vs_trace_status *status = vs_reader_status(reader);
     printf("status %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d\n", status->events,
            status->sequence_gaps, status->missing_events, status->keyframe_events, status->closed);
+    if (status->cut_gaps != 0)
+        printf("cut %" PRIu64 " %" PRIu64 "\n", status->cut_events, status->cut_gaps);
     vs_reader_close(reader);
     return 0;
 }

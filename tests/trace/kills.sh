@@ -15,14 +15,15 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$kills" "$folder" || exit 1
+"$python" "$reader" --each "$folder"/*.vscope || exit 1
 compared=0 different=0
 for state in "$folder"/*.vscope; do
     compared=$((compared + 1))
-    "$dump" "$state" >"$folder/c" 2>&1 && "$python" "$reader" "$state" >"$folder/python" 2>&1 &&
-        cmp -s "$folder/c" "$folder/python" && continue
+    "$dump" "$state" >"$folder/c" 2>&1 && [ -e "$state.python" ] &&
+        cmp -s "$folder/c" "$state.python" && continue
     different=$((different + 1))
     echo "different: ${state##*/}"
-    diff "$folder/c" "$folder/python" | head -n 6
+    diff "$folder/c" "$state.python" | head -n 6
 done
 echo "$compared states compared, $different different"
 [ "$compared" -ge 60 ] && [ "$different" -eq 0 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares docs/format.md with the headers it describes: kinds of events, chunk types, limits.
+"""Compares docs/format.md, and the Python reader's table, with the headers: kinds of events, chunk types.
 
 kinds.py SOURCE-FOLDER
 """
@@ -24,6 +24,10 @@ def main():
     wrong += [f"not in record.h: {line}" for line in sorted(found - expected)]
     wrong += [f"chunk type missing: {name}" for name, value in types
               if f"| 0x{value.upper()} | {name} |" not in document]
+    sys.path.insert(0, f"{sys.argv[1]}/scripts/packaging/reader")
+    from vramscope_reader import kinds as reader
+    own = {(str(value), reader.NAME[value], reader.LAYER[value]) for value in reader.NAME}
+    wrong += [f"Python reader's kinds: {kind}" for kind in sorted(own ^ {kind[:3] for kind in kinds})]
     wrong += [f"table of this size found nothing: {what}" for what, rows in (("kinds", kinds), ("types", types))
               if len(rows) < 10]
     print("\n".join(wrong) or f"{len(kinds)} kinds and {len(types)} chunk types as documented")

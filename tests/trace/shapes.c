@@ -288,6 +288,19 @@ static void make_plain(struct vs_bytes *file)
     finish(&image);
 }
 
+/* Taken from a longer one. */
+static void make_cut(struct vs_bytes *file)
+{
+    struct image image;
+    struct vs_chunk_header cut = {.type = VS_CHUNK_CUT, .first = 12345, .mark = 2};
+    begin(&image, file, 0, VS_TRACE_FORMAT_VERSION);
+    uint64_t at = put_definitions(&image, VS_FILE_HEADER_BYTES);
+    at = put_chunk(&image, at, cut);
+    at = put_events(&image, at, 0, SMALL);
+    put_end(&image, at, SMALL);
+    finish(&image);
+}
+
 /* Small enough to be damaged at every byte. */
 static void make_tiny(struct vs_bytes *file)
 {
@@ -470,6 +483,7 @@ static void make_no_chunks(struct vs_bytes *file)
 
 const struct shape shapes[] = {
     {"plain", make_plain, TOTAL, 0, 0},
+    {"cut", make_cut, SMALL, 0, 0},
     {"tiny", make_tiny, 3 * SHAPES_TINY_CHUNK, 0, 0},
     {"uncompressed", make_uncompressed, SMALL, 0, 0},
     {"out-of-order", make_out_of_order, TOTAL, 0, 0},

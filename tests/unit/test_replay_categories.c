@@ -19,6 +19,7 @@ enum {
     MOMENTUM,
     IN_STEP,
     BLAS,
+    BLAS_HANDLE,
     BUCKET,
     BATCH,
     STACKS
@@ -54,6 +55,7 @@ static const struct vs_frame table[STACKS][4] = {
                  PYTHON("Adam.step", TORCH_FILE("optim/adam.py"))},
     [BLAS] = {NATIVE("at::cuda::getNewWorkspace()"),
               PYTHON("Linear.forward", TORCH_FILE("nn/modules/linear.py"))},
+    [BLAS_HANDLE] = {NATIVE("at::cuda::getCurrentCUDABlasHandle()"), ENGINE},
     [BUCKET] = {NATIVE("c10d::Reducer::initialize_buckets(x)")},
     [BATCH] = {PYTHON("<module>", "/home/ann/train.py")},
 };
@@ -123,7 +125,7 @@ static void one_step(struct training *training, bool first)
 
 static void train(struct training *training)
 {
-    static const uint32_t once[] = {APPLIED, BUILT, LOADED, BLAS, BUCKET};
+    static const uint32_t once[] = {APPLIED, BUILT, LOADED, BLAS, BLAS_HANDLE, BUCKET};
     *training = (struct training){.lab = lab_open()};
     vs_sites_start(&training->sites, training->lab.state);
     vs_lives_start(&training->lives, training->lab.state);
@@ -183,6 +185,7 @@ Test(categories, each_rule_decides_its_own)
         {MOMENTUM, VS_RULE_OPTIMIZER_KEPT},
         {IN_STEP, VS_RULE_OPTIMIZER_FREED},
         {BLAS, VS_RULE_WORKSPACE},
+        {BLAS_HANDLE, VS_RULE_WORKSPACE},
         {BUCKET, VS_RULE_COLLECTIVE},
         {BATCH, VS_RULE_NONE},
     };

@@ -2,14 +2,18 @@
 /* The curves: bands stacked to the device's use, zoomed and moved, with the marks on them. */
 const curve = { left: 74, right: 12, top: 26, bottom: 26, height: 340, width: 0, transform: d3.zoomIdentity };
 
-/* From below: parts of what the device uses. */
+const backedAt = (rows, i) => (rows.backed ?? rows.reserved)[i];
+const measuredPart = (column, rows, i) => (rows[column] && rows.measured[i] ? Math.max(0, rows[column][i]) : 0);
+
+/* From below: parts of what the device uses. Columns that the page's maker did not compute are not there. */
 const BANDS = [
-  ["allocated", "allocated", (rows, i) => Math.min(rows.allocated[i], Math.max(rows.backed[i], 0))],
-  ["cached", "cached by the framework", (rows, i) => Math.max(0, rows.backed[i] - rows.allocated[i])],
-  ["direct", "direct allocations", (rows, i) => Math.max(0, rows.direct[i])],
-  ["implicit", "context, modules, graphs", (rows, i) => (rows.measured[i] ? Math.max(0, rows.implicit[i]) : 0)],
-  ["other", "other processes", (rows, i) => (rows.measured[i] ? Math.max(0, rows.other[i]) : 0)],
-  ["unexplained", "unexplained", (rows, i) => (rows.measured[i] ? Math.max(0, rows.unexplained[i]) : 0)],
+  ["allocated", "allocated", (rows, i) => Math.min(rows.allocated[i], Math.max(backedAt(rows, i), 0))],
+  ["cached", "cached by the framework", (rows, i) => Math.max(0, backedAt(rows, i) - rows.allocated[i])],
+  ["direct", "direct allocations", (rows, i) => Math.max(0, rows.direct ? rows.direct[i] : 0)],
+  ["implicit", "context, modules, graphs", (rows, i) => measuredPart("implicit", rows, i)],
+  ["rest", "all else, not told apart", (rows, i) => measuredPart("rest", rows, i)],
+  ["other", "other processes", (rows, i) => measuredPart("other", rows, i)],
+  ["unexplained", "unexplained", (rows, i) => measuredPart("unexplained", rows, i)],
 ];
 const LINES = [["live", "live-line"], ["reserved", "reserved-line"], ["device", "device-line"]];
 const lineName = { live: "allocated", reserved: "reserved", device: "device used" };
@@ -230,14 +234,14 @@ function showTip(px, py) {
   const table = add(tip, "table");
   const line = (name, value, note) => { const tr = add(table, "tr"); add(tr, "td", name); add(tr, "td", value); add(tr, "td", note ?? ""); };
   for (const [name] of LINES) {
-    if (name === "device" && !rows.measured[row]) { line(lineName[name], "not measured"); continue; }
+    if (name === "device" && !rows.measured[row]) { line(lineName[name], device.device_note ?? "not measured"); continue; }
     let low = Infinity, high = -Infinity;
     for (let i = first; i <= row; i++) { low = Math.min(low, rows[name][i]); high = Math.max(high, rows[name][i]); }
     line(lineName[name], bytes(rows[name][row]), low < high ? `${bytes(low)} – ${bytes(high)} in this pixel` : "");
   }
   for (const [, label, part] of bandsShown(device).slice(1)) line(label, bytes(part(rows, row)));
-  if (rows.reserved[row] > rows.backed[row]) line("reserved without memory behind it", bytes(rows.reserved[row] - rows.backed[row]));
-  if (rows.pinned[row] > 0) line("pinned host memory", bytes(rows.pinned[row]));
+  if (rows.reserved[row] > backedAt(rows, row)) line("reserved without memory behind it", bytes(rows.reserved[row] - backedAt(rows, row)));
+  if (rows.pinned && rows.pinned[row] > 0) line("pinned host memory", bytes(rows.pinned[row]));
   const near = nearestInstant(device, from);
   if (near) add(tip, "div", `click: live set of ${moment(near.at_ns, (to - from))}`, "note");
   tip.style.left = Math.min(px + 14, curve.width - tip.offsetWidth - 4) + "px";

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Puts the page together and writes it as two C arrays, before and behind the data:
-#   cmake -DFOLDER=… -DD3=FOLDER_OF_THE_MODULES -DOUTPUT=….c -P embed.cmake
-# Without D3 the arrays are empty, and the export says so.
+# Puts the page together and writes it as two C arrays, before and behind the data, and as a
+# template for the reader in Python alone (scripts/packaging/reader), with @DATA@ in its place:
+#   cmake -DFOLDER=… -DD3=FOLDER_OF_THE_MODULES -DOUTPUT=….c -DTEMPLATE=….html -P embed.cmake
+# Without D3 the arrays and the template are empty, and the export says so.
 set(modules array color dispatch ease timer interpolate selection drag transition zoom scale)
 set(scripts data curve flame table segments findings main)
+set(page "")
 set(head "")
 set(tail "")
 
@@ -49,3 +51,4 @@ foreach(part IN ITEMS head tail)
                      "const size_t vs_html_${part}_bytes = ${bytes};\n")
 endforeach()
 file(WRITE "${OUTPUT}" "${code}")
+file(WRITE "${TEMPLATE}" "${page}")

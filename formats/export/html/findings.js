@@ -13,7 +13,7 @@ function instantOf(finding) {
 function card(title, value, note, alarm) {
   const box = add(element("cards"), "div", undefined, alarm ? "card alarm" : "card");
   add(box, "span", title);
-  const figure = add(box, "b", value === null ? "not measured" : bytes(value));
+  const figure = add(box, "b", value === null ? view.device.device_note ?? "not measured" : bytes(value));
   if (value !== null) figure.dataset.bytes = value;
   add(box, "span", note);
   return figure;
@@ -94,7 +94,9 @@ function writeLeftOut() {
   const seen = data.devices.reduce((sum, device) => sum + device.seen, 0);
   add(list, "li", `${grouped(trace.events)} events of ${trace.file} were read; ${grouped(rows)} of ${grouped(seen)} changes of the curves are kept. Every value shown is that of one event: none is averaged, and no highest or lowest value of a curve is missing.`);
   add(list, "li", `What was live is carried for ${grouped(kept)} instants, the grey ticks under the curve, and is exact at each: the highest and the lowest of every part of the curve, the peaks, the end, and the last ${data.oom_sets} requests that ran out of memory. A click shows the nearest of them, not a guess in between.`);
-  add(list, "li", "At the peak, the end, out of memory and an instant asked for, up to 2,000 places are listed and the segments with their blocks are carried; elsewhere the 250 largest places. The others are summed up as “places not listed”.");
+  const withSegments = data.reader ? "" : " and the segments with their blocks are carried";
+  add(list, "li", `At the peak, the end, out of memory and an instant asked for, up to 2,000 places are listed${withSegments}; elsewhere the 250 largest places. The others are summed up as “places not listed”.`);
+  for (const note of data.reader?.notes ?? []) add(list, "li", note);
   if (trace.filter) add(list, "li", `This page was made with filters: only what is ${trace.filter}.`);
   if (data.ooms_left_out) add(list, "li", `${grouped(data.ooms_left_out)} earlier requests that ran out of memory are not listed.`);
   if (data.growth_left_out) add(list, "li", `${grouped(data.growth_left_out)} more places that grow are not listed.`);

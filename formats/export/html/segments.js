@@ -73,6 +73,7 @@ function drawSegments() {
     const others = view.device ? view.device.instants.filter((one) => one.segments) : [];
     note.textContent = others.length
       ? "The segments are carried for these instants: "
+      : data.reader ? "Left to the native vramscope."
       : "No segments: nothing on this GPU took memory in segments, or their blocks are not all known.";
     for (const one of others) add(note, "button", titleOf(one)).onclick = () => choose(one);
     return;

@@ -17,7 +17,7 @@ SHIM_NAME = "libvramscope.so"
 NOTE_NATIVE_CUT, NOTE_NATIVE_STOPPED, NOTE_PYTHON_CUT, NOTE_PYTHON_NO_FRAME = 1, 2, 3, 4
 NOTE_PYTHON_UNSUPPORTED = 6
 # Made by the shim or the collector, or naming another event: the program caused none of these.
-WITHOUT_STACK = {"undo", "sample", "other_process", "loss", "torn", "forked", "host_sample",
+WITHOUT_STACK = {"undo", "sample", "other_process", "loss", "torn", "forked", "host_sample", "host_shared",
                  "process_end"}
 
 

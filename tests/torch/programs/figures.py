@@ -17,6 +17,7 @@ import torch
 torch.set_num_threads(1)
 
 MIB = 1 << 20
+CANNOT = 77
 _failures = []
 
 
@@ -24,6 +25,12 @@ def check(what, got, wanted=True):
     """Remembers a difference; finish() fails the program if there was any."""
     if got != wanted:
         _failures.append(f"{what}: {got!r}, expected {wanted!r}")
+
+
+def cannot(why):
+    """Ends the program: this PyTorch has not got what it is about."""
+    print(why)
+    sys.exit(CANNOT)
 
 
 def stats(device=0):

@@ -11,6 +11,8 @@ def segments_of(pool):
 
 
 def main():
+    if not hasattr(torch.cuda, "MemPool"):
+        figures.cannot("torch.cuda.MemPool came with PyTorch 2.5")
     outside = torch.empty(5 * figures.MIB, dtype=torch.uint8, device="cuda")
     pool = torch.cuda.MemPool()
     with torch.cuda.use_mem_pool(pool):

@@ -42,6 +42,8 @@ _NAMES = {
 
 def _find_calls():
     """What the preloaded library exports; {} without it."""
+    if os.name != "posix":
+        return {}
     program_itself = ctypes.CDLL(None)
     calls = {}
     for name, arguments in _NAMES.items():
