@@ -11,7 +11,7 @@
 #include "unwind_memory.h"
 #include "unwind_rules.h"
 
-#ifndef UNWIND_MEMO_BITS /* fewer in a test, where all crowd into a few */
+#ifndef UNWIND_MEMO_BITS     /* fewer in a test, where all crowd into a few */
 #define UNWIND_MEMO_BITS 10U /* 1 MiB of them, touched where used */
 #endif
 #define SLOTS_MAX 120U
