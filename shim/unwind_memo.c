@@ -147,7 +147,8 @@ static bool depend_on_bp(struct draft *draft)
 static bool leave_commonly(struct draft *draft, uint64_t rule)
 {
     bool from_bp = (rule & UNWIND_RULE_FROM_RBP) != 0;
-    if (from_bp && !depend_on_bp(draft)) {
+    /* An rbp below sp: what it names is no part of this walk, and may not be readable. */
+    if (from_bp && (!depend_on_bp(draft) || draft->bp < draft->sp)) {
         return false;
     }
     uint64_t address = (from_bp ? draft->bp : draft->sp) + unwind_rule_distance(rule);
@@ -255,7 +256,7 @@ void unwind_remember(const struct unwind_start *start, uint64_t hint, const uint
 {
     struct memo *memo = memo_of(start, hint);
     uint32_t age = unwind_rules_open();
-    if (unwind_chosen() != UNWIND_BY_TABLES) {
+    if (unwind_chosen() != UNWIND_BY_TABLES || known->note == VS_STACK_NOTE_NATIVE_STOPPED) {
         return;
     }
     /* Stacks that take turns at one memo would write it each time: one may stay for a while. */

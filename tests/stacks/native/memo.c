@@ -27,6 +27,8 @@
 #define CHANGES 8U
 #define THREADS 2U
 #define REPLACED_TRIES 20U
+#define SHORTER_WORDS 100U /* a frame of replaced.c ends below, the other one above */
+#define LONGER_WORDS 150U
 
 /* ---- functions that never run --------------------------------------------------------- */
 
@@ -323,6 +325,39 @@ static void shorten(struct made *made)
     walk_often(made);
 }
 
+/* ---- the same words at another place ------------------------------------------------------- */
+
+#define MOVED_WORDS 40U
+
+/*
+ * To the walk that begins higher all words are where they were from its beginning,
+ * and rbp is the same; but rbp leads to a place, not to a distance.
+ */
+static void move(struct made *made)
+{
+    made->entry = &entries[0];
+    for (unsigned i = 0; i < STARTS; i++) {
+        uint64_t *begin = made->frames + (size_t)MOVED_WORDS * i;
+        uint64_t *moved = begin + 2 * (1 + any(made, 4));
+        for (unsigned j = 0; j < 2 * MOVED_WORDS; j++) {
+            begin[j] = address_of(shapes[LAST].back);
+        }
+        uint64_t *by_bp = begin + MOVED_WORDS / 2;
+        begin[made->entry->distance - 1] = address_of(shapes[7].back);
+        by_bp[1] = address_of(shapes[1].back);
+        by_bp[1 + shapes[1].distance] = address_of(shapes[LAST].back);
+        made->bp = address_of(by_bp);
+        made->begin = begin;
+        walk_often(made);
+        uint64_t words[MOVED_WORDS];
+        memcpy(words, begin, sizeof(words));
+        memcpy(moved, words, sizeof(words));
+        by_bp[1] = address_of(shapes[LAST].back);
+        made->begin = moved;
+        walk_often(made);
+    }
+}
+
 /* ---- a library in another's place ----------------------------------------------------------- */
 
 typedef int callback(void *context);
@@ -365,9 +400,10 @@ static bool replace(struct made *made, const char *const *paths)
         if (place == 0) {
             return false;
         }
-        /* Any distance leads to the end, by way of another function each. */
+        /* The shorter frame leads to the end, the longer one to more frames first. */
         for (unsigned j = 0; j < FRAME_WORDS / 2; j++) {
-            made->frames[j] = address_of(shapes[j % 2 == 0 ? LAST : 1].back);
+            bool further = j >= SHORTER_WORDS && j < LONGER_WORDS;
+            made->frames[j] = address_of(shapes[further ? 1 : LAST].back);
         }
         made->frames[made->entry->distance - 1] = place;
         walk_often(made);
@@ -404,6 +440,7 @@ static int run(unsigned long least, const char *const *libraries)
     if (!replace(&made[0], libraries)) {
         return fail("no library came to lie in another's place");
     }
+    move(&made[0]);
     shorten(&made[0]);
     struct lab_memo_totals last_ones = lab_memo_take();
     unsigned long different = all.different + last_ones.different;
