@@ -15,6 +15,8 @@
 #define UNWIND_MEMO_BITS 10U /* 1 MiB of them, touched where used */
 #endif
 #define SLOTS_MAX 120U
+#define SLOTS_AT_ONCE 4U
+_Static_assert(SLOTS_MAX % SLOTS_AT_ONCE == 0, "the last ones are filled up");
 #define WORD_BYTES 8U
 #define PLACE_SHIFT 48U /* a slot: the place in words above sp, and below it the word itself */
 #define PLACES (1ULL << 16)
@@ -50,6 +52,11 @@ static uint32_t load_half(const _Atomic uint32_t *place)
     return atomic_load_explicit(place, memory_order_relaxed);
 }
 
+static uint64_t word_of(uint64_t slot)
+{
+    return slot & ((1ULL << PLACE_SHIFT) - 1);
+}
+
 /* ---- recalling ---------------------------------------------------------------------- */
 
 static bool begins_alike(const struct memo *memo, const struct unwind_start *start)
@@ -68,7 +75,8 @@ static bool is_turn(const struct memo *memo, uint64_t turn)
 
 /*
  * In the walk's own order, and no place of another turn's: each word is one that
- * the walk would read as well, now that those before it are what they were.
+ * the walk would read as well, now that those before it are what they were. Some
+ * at a time, after one look at the turn.
  */
 static bool stack_is_alike(const struct memo *memo, uint64_t turn, uint64_t sp)
 {
@@ -76,12 +84,19 @@ static bool stack_is_alike(const struct memo *memo, uint64_t turn, uint64_t sp)
     unwind_stack_open(&stack, sp);
     uint64_t room = (stack.end - sp) / WORD_BYTES;
     uint32_t slots = load_half(&memo->slots);
-    for (uint32_t i = 0; i < slots && i < SLOTS_MAX; i++) {
-        uint64_t slot = load(&memo->slot[i]);
-        uint64_t place = slot >> PLACE_SHIFT;
-        if (!is_turn(memo, turn) || place >= room ||
-            unwind_word(sp + place * WORD_BYTES) != (slot & ((1ULL << PLACE_SHIFT) - 1))) {
+    for (uint32_t i = 0; i < slots && i < SLOTS_MAX; i += SLOTS_AT_ONCE) {
+        uint64_t slot[SLOTS_AT_ONCE];
+        for (uint32_t j = 0; j < SLOTS_AT_ONCE; j++) {
+            slot[j] = load(&memo->slot[i + j]);
+        }
+        if (!is_turn(memo, turn)) {
             return false;
+        }
+        for (uint32_t j = 0; j < SLOTS_AT_ONCE; j++) {
+            uint64_t place = slot[j] >> PLACE_SHIFT;
+            if (place >= room || unwind_word(sp + place * WORD_BYTES) != word_of(slot[j])) {
+                return false;
+            }
         }
     }
     return true;
@@ -245,8 +260,9 @@ static void write_memo(struct memo *memo, uint32_t age, const struct unwind_star
                known->count | (uint32_t)known->note << NOTE_SHIFT | (draft->uses_bp ? USES_BP : 0));
     store_half(&memo->slots, draft->slots);
     store_half(&memo->missed, 0);
-    for (uint32_t i = 0; i < draft->slots; i++) {
-        store(&memo->slot[i], draft->slot[i]);
+    for (uint32_t i = 0; i < draft->slots || i % SLOTS_AT_ONCE != 0; i++) {
+        /* Filled up with the last one, which is there once more. */
+        store(&memo->slot[i], draft->slot[i < draft->slots ? i : draft->slots - 1]);
     }
     atomic_store_explicit(&memo->turn, turn + 2, memory_order_release); /* unwind_recall */
 }
