@@ -86,12 +86,14 @@ static bool stack_is_alike(const struct memo *memo, uint64_t turn, uint64_t sp)
     uint32_t slots = load_half(&memo->slots);
     for (uint32_t i = 0; i < slots && i < SLOTS_MAX; i += SLOTS_AT_ONCE) {
         uint64_t slot[SLOTS_AT_ONCE];
+#pragma GCC unroll 4
         for (uint32_t j = 0; j < SLOTS_AT_ONCE; j++) {
             slot[j] = load(&memo->slot[i + j]);
         }
         if (!is_turn(memo, turn)) {
             return false;
         }
+#pragma GCC unroll 4
         for (uint32_t j = 0; j < SLOTS_AT_ONCE; j++) {
             uint64_t place = slot[j] >> PLACE_SHIFT;
             if (place >= room || unwind_word(sp + place * WORD_BYTES) != word_of(slot[j])) {
