@@ -37,12 +37,11 @@ static bool on_device(struct c10_device device)
 }
 
 /* Fills what every report has and puts it into the ring. */
-static void emit(unsigned hook, struct vs_event *event, struct c10_device device,
-                 const void *caller)
+static void emit(unsigned hook, struct vs_event *event, struct c10_device device, uint32_t module)
 {
     struct thread_frame frame;
     struct shim_thread *thread = thread_enter(&frame);
-    hook_label(thread, event, hook, hook_module_of(caller));
+    hook_label(thread, event, hook, module);
     event->device = on_device(device) ? device.index : VS_DEVICE_UNKNOWN;
     event->free_bytes = VS_FREE_UNKNOWN;
     hook_count_call(HOOK_LEVEL_FRAMEWORK);
@@ -71,16 +70,11 @@ static bool of_interest(struct c10_device device)
            (on_device(device) || device.type == DEVICE_CPU);
 }
 
-/* `real` is the next definition of the same name, found through the caller's scope. */
-static void *real_of(unsigned hook, const void *caller)
-{
-    return real_for_module(hook, hook_module_of(caller));
-}
-
 static void report_usage(unsigned hook, const void *caller, void *address, int64_t bytes,
                          uint64_t allocated, uint64_t reserved, struct c10_device device)
 {
     int saved_errno = errno;
+    uint32_t module = hook_module_of(caller);
     if (of_interest(device)) {
         struct vs_event event = {.kind = kind_of(device, bytes),
                                  .address = HOOK_U64(address),
@@ -89,10 +83,10 @@ static void report_usage(unsigned hook, const void *caller, void *address, int64
         if (on_device(device)) {
             torch_peak_note(device.index, allocated, reserved);
         }
-        emit(hook, &event, device, caller);
+        emit(hook, &event, device, module);
     }
     void (*real)(void *, int64_t, uint64_t, uint64_t, struct c10_device);
-    *(void **)&real = real_of(hook, caller);
+    *(void **)&real = real_for_module(hook, module);
     errno = saved_errno;
     if (real != NULL) {
         real(address, bytes, allocated, reserved, device);
@@ -103,14 +97,15 @@ static void report_oom(unsigned hook, const void *caller, int64_t bytes, uint64_
                        uint64_t reserved, struct c10_device device)
 {
     int saved_errno = errno;
+    uint32_t module = hook_module_of(caller);
     if (of_interest(device) && on_device(device)) {
         struct vs_event event = {
             .kind = VS_KIND_FW_OOM, .size = (uint64_t)bytes, .extra = {allocated, reserved}};
-        emit(hook, &event, device, caller);
+        emit(hook, &event, device, module);
         lifecycle_flush_soon();
     }
     void (*real)(int64_t, uint64_t, uint64_t, struct c10_device);
-    *(void **)&real = real_of(hook, caller);
+    *(void **)&real = real_for_module(hook, module);
     errno = saved_errno;
     if (real != NULL) {
         real(bytes, allocated, reserved, device);
@@ -154,15 +149,16 @@ void _ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE(void *block, int64_t by
     const unsigned hook = HOOK__ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE;
     const void *caller = __builtin_return_address(0);
     int saved_errno = errno;
+    uint32_t module = hook_module_of(caller);
     if (of_interest(device)) {
         struct vs_event event = {.kind = kind_of(device, bytes),
                                  .address = HOOK_U64(block),
                                  .size = bytes >= 0 ? (uint64_t)bytes : 0 - (uint64_t)bytes,
                                  .extra = {UINT64_MAX, UINT64_MAX}};
-        emit(hook, &event, device, caller);
+        emit(hook, &event, device, module);
     }
     void (*real)(void *, int64_t, struct c10_device);
-    *(void **)&real = real_of(hook, caller);
+    *(void **)&real = real_for_module(hook, module);
     errno = saved_errno;
     if (real != NULL) {
         real(block, bytes, device);

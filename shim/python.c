@@ -258,6 +258,7 @@ __attribute__((noinline)) static bool is_thrown_through(uint64_t code, int32_t o
 static unsigned walk_objects(uint64_t thread, struct walk *walk)
 {
     const struct python_layout layout = python.layout;
+    const bool deaths = atomic_load_explicit(&python_any_deaths, memory_order_relaxed);
     struct python_frame *out = walk->frames;
     struct python_frame *const end = out + walk->max;
     uint64_t frame = first_frame(thread);
@@ -265,7 +266,7 @@ static unsigned walk_objects(uint64_t thread, struct walk *walk)
         uint64_t code = code_of(&layout, frame);
         int32_t offset = offset_in_object(&layout, frame);
         out->code = code;
-        out->version = python_code_deaths(code);
+        out->version = deaths ? python_code_deaths(code) : 0;
         out->offset = offset;
         out->entry =
             python_word(frame, layout.frame_generator) == 0 || !is_thrown_through(code, offset);
@@ -279,6 +280,7 @@ static unsigned walk_objects(uint64_t thread, struct walk *walk)
 static unsigned walk_linked(uint64_t thread, struct walk *walk)
 {
     const struct python_layout layout = python.layout;
+    const bool deaths = atomic_load_explicit(&python_any_deaths, memory_order_relaxed);
     struct python_frame *out = walk->frames;
     struct python_frame *const end = out + walk->max;
     uint64_t frame = first_frame(thread);
@@ -286,7 +288,7 @@ static unsigned walk_linked(uint64_t thread, struct walk *walk)
         uint64_t code = code_of(&layout, frame);
         int32_t offset = offset_of(&layout, frame, code);
         out->code = code;
-        out->version = python_code_deaths(code);
+        out->version = deaths ? python_code_deaths(code) : 0;
         out->offset = offset;
         out->entry = python_byte(frame, layout.frame_entry) != 0 &&
                      (python_byte(frame, layout.frame_owner) != PYTHON_OWNER_GENERATOR ||

@@ -35,6 +35,7 @@ struct entry {
 };
 
 _Atomic uint32_t python_deaths[PYTHON_DEATH_SLOTS];
+_Atomic bool python_any_deaths;
 
 static struct {
     struct entry *entries;
@@ -202,6 +203,7 @@ static void code_dies(void *object)
     if (atomic_load_explicit(&codes.overflowed, memory_order_relaxed) ||
         python_code_find(code, python_code_deaths(code)) != 0) {
         atomic_fetch_add_explicit(&python_deaths[python_death_slot(code)], 1, memory_order_relaxed);
+        atomic_store_explicit(&python_any_deaths, true, memory_order_relaxed);
     }
     codes.dealloc(object);
 }

@@ -95,6 +95,11 @@ size_t python_text(const struct python_layout *layout, uint64_t object, char *ou
 
 /* Deaths of code objects that have an id, by a hash of their address (3.8–3.11). */
 extern _Atomic uint32_t python_deaths[PYTHON_DEATH_SLOTS];
+/*
+ * False: all of them are 0. Most programs never see such a death, and the counts of
+ * a stack's code objects would be a cache line each.
+ */
+extern _Atomic bool python_any_deaths;
 
 static inline uint32_t python_death_slot(uint64_t code)
 {

@@ -16,6 +16,7 @@
 #include "lifecycle.h"
 #include "shim.h"
 #include "stack_table.h"
+#include "unwind_memo.h"
 
 #ifdef VS_TEST_POINTS
 void (*stacks_test_point)(enum stacks_test_point where);
@@ -106,38 +107,84 @@ static inline wide sum_python(const struct python_frame *frames, unsigned count)
     return sum;
 }
 
+/* Sums of the two kinds. */
+struct sums {
+    wide native, python;
+};
+
 /* How many words of each kind is part of it, so that no two stacks read alike. */
-static inline struct stack_key key_of(const struct capture *capture)
+static inline struct stack_key key_of(const struct capture *capture, const struct sums *sums)
 {
     uint64_t shape = (uint64_t)capture->native_count | (uint64_t)capture->python_count << 16 |
                      (uint64_t)capture->native_note << 32 | (uint64_t)capture->python_note << 48;
     uint64_t where = (uint64_t)shim_generation() << 32 | capture->generation;
     /* An odd factor keeps all bits, and apart what has the same keys. */
     wide odd = (wide)0x9e3779b97f4a7c15ULL << 64 | 0xf39cc0605cedc835ULL;
-    wide sum = sum_native(capture->native, capture->native_count) +
-               sum_python(capture->python, capture->python_count) * odd +
-               pair(&keys[KEYS - 2], shape, where);
+    wide sum = sums->native + sums->python * odd + pair(&keys[KEYS - 2], shape, where);
     uint64_t key = scramble((uint64_t)sum);
     uint64_t check = (uint64_t)(sum >> 64);
     return (struct stack_key){key != 0 ? key : 1, check != 0 ? check : 1};
 }
 
+static struct stack_key key_of_words(const struct capture *capture)
+{
+    struct sums sums = {sum_native(capture->native, capture->native_count),
+                        sum_python(capture->python, capture->python_count)};
+    return key_of(capture, &sums);
+}
+
 /* ---- walking ------------------------------------------------------------------ */
 
-static inline void walk(struct capture *capture)
+static inline void walk_python(struct capture *capture)
 {
-    unsigned depth = shim_config.depth;
-    capture->generation = modules_generation();
-    capture->native_count = 0;
-    capture->native_note = VS_STACK_NOTE_NONE;
     capture->python_count = 0;
     capture->python_note = VS_STACK_NOTE_NONE;
-    if (shim_config.want_native) {
-        capture->native_count = unwind_here(capture->native, depth, &capture->native_note);
-    }
     if (shim_config.want_python) {
-        capture->python_count = python_walk(capture->python, depth, &capture->python_note);
+        capture->python_count =
+            python_walk(capture->python, shim_config.depth, &capture->python_note);
     }
+}
+
+static inline void walk_native(struct capture *capture)
+{
+    capture->native_count = 0;
+    capture->native_note = VS_STACK_NOTE_NONE;
+    if (shim_config.want_native) {
+        capture->native_count =
+            unwind_here(capture->native, shim_config.depth, &capture->native_note);
+    }
+}
+
+static void walk(struct capture *capture)
+{
+    capture->generation = modules_generation();
+    walk_python(capture);
+    walk_native(capture);
+}
+
+/* The native walk, or that it would be one that is remembered: then without its words. */
+static inline bool recall_native(struct capture *capture, const struct unwind_start *start,
+                                 struct sums *sums)
+{
+    struct unwind_known known;
+    if (!shim_config.want_native || !unwind_recall(start, (uint64_t)sums->python, &known)) {
+        return false;
+    }
+    capture->native_count = known.count;
+    capture->native_note = known.note;
+    sums->native = (wide)known.sum[1] << 64 | known.sum[0];
+    return true;
+}
+
+/* Never inlined: as capture_new. Only a stack that comes again is worth it. */
+__attribute__((noinline)) static void remember_native(const struct capture *capture,
+                                                      const struct unwind_start *start,
+                                                      const struct sums *sums)
+{
+    struct unwind_known known = {.sum = {(uint64_t)sums->native, (uint64_t)(sums->native >> 64)},
+                                 .count = capture->native_count,
+                                 .note = capture->native_note};
+    unwind_remember(start, (uint64_t)sums->python, capture->native, &known);
 }
 
 static bool is_empty(const struct capture *capture)
@@ -239,7 +286,7 @@ static uint32_t enter_without_python(struct capture *capture)
 {
     capture->python_count = 0;
     capture->python_note = VS_STACK_NOTE_PYTHON_NO_ROOM;
-    struct stack_key key = key_of(capture);
+    struct stack_key key = key_of_words(capture);
     uint32_t known = stack_table_find(&key);
     return known != 0 ? known : enter(capture, &key, NULL, 0);
 }
@@ -286,7 +333,7 @@ static uint32_t walk_again(struct capture *capture, struct stack_key *key)
 {
     walk(capture);
     send_modules(capture);
-    *key = key_of(capture);
+    *key = key_of_words(capture);
     return stack_table_find(key);
 }
 
@@ -328,16 +375,34 @@ uint32_t stacks_capture(void)
     if (!wanted()) {
         return 0;
     }
+    const struct unwind_start start = UNWIND_START();
     uint64_t native[shim_config.depth];
     struct python_frame python[shim_config.depth];
-    struct capture capture = {.native = native, .python = python};
-    walk(&capture);
+    struct capture capture = {
+        .native = native, .python = python, .generation = modules_generation()};
+    struct sums sums;
+    walk_python(&capture);
+    sums.python = sum_python(python, capture.python_count);
+    bool recalled = recall_native(&capture, &start, &sums);
+    if (!recalled) {
+        walk_native(&capture);
+        sums.native = sum_native(native, capture.native_count);
+    }
     if (is_empty(&capture)) {
         return 0;
     }
-    struct stack_key key = key_of(&capture);
+    struct stack_key key = key_of(&capture, &sums);
     uint32_t known = stack_table_find(&key);
-    return __builtin_expect(known != 0, 1) ? known : capture_new(&capture, &key);
+    if (__builtin_expect(known != 0, 1)) {
+        if (!recalled && capture.native_count > 0) {
+            remember_native(&capture, &start, &sums);
+        }
+        return known;
+    }
+    if (recalled) {
+        walk_native(&capture);
+    }
+    return capture_new(&capture, &key);
 }
 
 void stacks_prepare(void)

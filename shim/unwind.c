@@ -85,17 +85,6 @@ static inline bool tell(struct walk *walk, uint64_t ip)
     return true;
 }
 
-/* A common rule's parts, in bytes. */
-static inline uint64_t distance_of(uint64_t rule)
-{
-    return rule & UNWIND_RULE_DISTANCE;
-}
-
-static inline uint64_t slot_of(uint64_t rule)
-{
-    return rule >> UNWIND_RULE_SLOT_SHIFT & 0xff;
-}
-
 static __attribute__((noinline)) bool reach(struct walk *walk, uint64_t address)
 {
     return unwind_stack_reach(&walk->stack, address - 1, 1);
@@ -110,7 +99,7 @@ static inline bool step(struct walk *walk, uint64_t rule, uint64_t *ip, uint64_t
                         uint64_t *room)
 {
     uint64_t above = ((rule & UNWIND_RULE_FROM_RBP) != 0 ? *bp : *sp) - *sp;
-    uint64_t size = above + distance_of(rule);
+    uint64_t size = above + unwind_rule_distance(rule);
     if (__builtin_expect(above > *room || size > *room, 0)) {
         if (size < above || above > FRAME_BYTES_MAX || !reach(walk, *sp + size)) {
             return false;
@@ -118,9 +107,9 @@ static inline bool step(struct walk *walk, uint64_t rule, uint64_t *ip, uint64_t
         *room = walk->stack.end - *sp;
     }
     uint64_t address = *sp + size;
-    uint64_t slot = unwind_word(address - slot_of(rule));
+    uint64_t slot = unwind_word(address - unwind_rule_slot(rule));
     *ip = unwind_word(address - WORD_BYTES);
-    *bp = slot_of(rule) == UNWIND_RULE_SLOT_SAME ? *bp : slot;
+    *bp = unwind_rule_slot(rule) == UNWIND_RULE_SLOT_SAME ? *bp : slot;
     *sp = address;
     *room -= size;
     return true;
@@ -236,7 +225,7 @@ static enum outcome step_aligned(struct walk *walk, uint64_t rule, struct frame 
 {
     uint64_t address;
     if (frame->bp < frame->sp ||
-        !unwind_read(&walk->stack, frame->bp - distance_of(rule), &address) ||
+        !unwind_read(&walk->stack, frame->bp - unwind_rule_distance(rule), &address) ||
         address <= frame->bp || !unwind_stack_reach(&walk->stack, frame->bp, WORD_BYTES) ||
         !unwind_stack_reach(&walk->stack, address - WORD_BYTES, WORD_BYTES)) {
         return STOPPED;

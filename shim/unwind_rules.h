@@ -81,6 +81,17 @@ static inline enum unwind_rule_kind unwind_rule_kind(uint64_t rule)
     return (enum unwind_rule_kind)(rule >> UNWIND_RULE_SLOT_SHIFT & 0xff);
 }
 
+/* A common rule's parts, in bytes. */
+static inline uint64_t unwind_rule_distance(uint64_t rule)
+{
+    return rule & UNWIND_RULE_DISTANCE;
+}
+
+static inline uint64_t unwind_rule_slot(uint64_t rule)
+{
+    return rule >> UNWIND_RULE_SLOT_SHIFT & 0xff;
+}
+
 static inline uint32_t unwind_rule_place(uint64_t address)
 {
     return (uint32_t)address & (UNWIND_PLACES - 1);

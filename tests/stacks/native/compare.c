@@ -154,6 +154,16 @@ static bool agree(const struct stack *ours, const struct stack *theirs, bool exa
     return ours->count == theirs->count && ours->count > 0;
 }
 
+/* Those of the walks that a scene made by itself too. */
+static void count_recalled(void)
+{
+    struct lab_memo_totals memo = lab_memo_take();
+    compare_totals.recalled += memo.recalled;
+    if (memo.different != 0) {
+        compare_fail("a remembered walk is not the one that is made");
+    }
+}
+
 __attribute__((noinline)) unsigned compare_here(void)
 {
     static __thread struct stack ours, libunwind, backtrace;
@@ -178,6 +188,7 @@ __attribute__((noinline)) unsigned compare_here(void)
         show("libunwind", &libunwind);
         show("backtrace", &backtrace);
     }
+    count_recalled();
     __asm__ volatile("");
     return ours.count;
 }
@@ -190,11 +201,12 @@ void compare_fail(const char *what)
 
 int compare_end(const char *name)
 {
+    count_recalled();
     static const char *const methods[] = {"off", "tables", "frame pointers"};
-    printf("%s: %lu stacks, %lu frames by %s; %lu proved, %lu of them another; the two others "
-           "disagree on %lu; different: %lu\n",
+    printf("%s: %lu stacks, %lu frames by %s; %lu proved, %lu of them another; %lu remembered; the "
+           "two others disagree on %lu; different: %lu\n",
            name, compare_totals.stacks, compare_totals.frames, methods[lab_method()],
-           compare_totals.proved, compare_totals.disproved, compare_totals.split,
-           compare_totals.different);
+           compare_totals.proved, compare_totals.disproved, compare_totals.recalled,
+           compare_totals.split, compare_totals.different);
     return compare_totals.different != 0 || compare_totals.stacks == 0;
 }

@@ -20,7 +20,8 @@ struct compare_totals {
     unsigned long proved;    /* by tables, after frame pointers found a stack not seen before */
     unsigned long disproved; /* of these, those that tables found to be another */
     unsigned long split;     /* the two others do not agree; we agree with one of them */
-    unsigned long different; /* from both */
+    unsigned long recalled;  /* remembered walks, each the same as the one made then */
+    unsigned long different; /* from both, or a remembered walk from the one made */
 };
 extern struct compare_totals compare_totals;
 

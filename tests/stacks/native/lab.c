@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The unwinder's entry points for the tests, and what it would find in the rest of the shim. */
 #include "lab.h"
+#include "lab_memo.h"
 
 #include <time.h>
 
@@ -52,7 +53,8 @@ __attribute__((constructor)) static void start(void)
 
 SHIM_EXPORT unsigned lab_unwind(uint64_t *words, unsigned max, enum vs_stack_note *note)
 {
-    return unwind_here(words, max, note);
+    const struct unwind_start start = UNWIND_START();
+    return lab_memo_walk(&start, words, max, note);
 }
 
 SHIM_EXPORT unsigned lab_unwind_by_tables(uint64_t *words, unsigned max, enum vs_stack_note *note)

@@ -16,6 +16,7 @@
 extern "C" {
 #endif
 
+/* Remembered walks are used as in the shim; each of them is made as well, and compared. */
 unsigned lab_unwind(uint64_t *words, unsigned max, enum vs_stack_note *note);
 unsigned lab_unwind_by_tables(uint64_t *words, unsigned max, enum vs_stack_note *note);
 enum vs_native_method lab_method(void);
@@ -29,6 +30,14 @@ void lab_use_tables(void);
 int lab_call(int (*function)(void *), void *context);
 /* The address lies in this library. */
 bool lab_holds(uint64_t address);
+/* Only walks of at most this many frames are remembered: one depth, as in a process. */
+void lab_memo_depth(unsigned frames);
+struct lab_memo_totals {
+    unsigned long recalled;
+    unsigned long different; /* from the walk that was made */
+};
+/* Since the last time. */
+struct lab_memo_totals lab_memo_take(void);
 /* The rule kept for `address` becomes one of a frame larger by `bytes`; false: none is kept. */
 bool lab_spoil(uint64_t address, int bytes);
 

@@ -6,6 +6,7 @@
  */
 #include <alloca.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #define NOINLINE __attribute__((noinline))
 #define NO_TAIL_CALL() __asm__ volatile("")
 #define RECURSION 10000
+#define RECALLED_MIN 100U
 #define SIDE_STACK_BYTES 65536U
 #define TINY_THREADS 32
 
@@ -232,6 +234,44 @@ static NOINLINE void with_faults(void)
     raise(SIGUSR2);
 }
 
+/* ---- jumps ------------------------------------------------------------------------------ */
+
+static sigjmp_buf landing;
+
+static NOINLINE int jump_away(int depth)
+{
+    if (depth == 0) {
+        sink += (int)compare_here();
+        siglongjmp(landing, 1);
+    }
+    int result = jump_away(depth - 1);
+    NO_TAIL_CALL();
+    return result + sink;
+}
+
+static void jump_out_of_handler(int number)
+{
+    (void)number;
+    jump_away(1);
+}
+
+/* Out of functions and of a handler; then others at the same place. */
+static NOINLINE void with_jumps(void)
+{
+    struct sigaction action = {.sa_handler = jump_out_of_handler};
+    sigaction(SIGUSR1, &action, NULL);
+    for (volatile int i = 0; i < 6; i++) {
+        if (sigsetjmp(landing, 1) == 0) {
+            if (i % 3 == 2) {
+                raise(SIGUSR1);
+            }
+            jump_away(i);
+        }
+        sink += recurse(i / 2);
+        sink = 0;
+    }
+}
+
 /* ---- side stacks ----------------------------------------------------------------------------- */
 
 static ucontext_t main_context, side_context;
@@ -366,6 +406,7 @@ static void run_scenes(bool all)
     through_the_library();
     with_signals();
     with_faults();
+    with_jumps();
     with_contexts();
     with_threads();
     deep(RECURSION);
@@ -387,6 +428,13 @@ int main(int count, char **arguments)
         run_scenes(true);
     }
     lab_use_tables();
-    run_scenes(true);
-    return compare_end(arguments[0]) | status;
+    for (int i = 0; i < 4; i++) {
+        run_scenes(true);
+    }
+    status |= compare_end(arguments[0]);
+    if (compare_totals.recalled < RECALLED_MIN) {
+        printf("FAILED: only %lu walks were remembered ones\n", compare_totals.recalled);
+        status = 1;
+    }
+    return status;
 }

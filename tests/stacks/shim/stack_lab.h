@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LAB_HAS_STACKS
+#include "../../../shim/unwind_memo.h"
 #include "../../unit/ring_lab.h"
 
 #define LAB_WORDS 256
@@ -48,6 +49,24 @@ unsigned unwind_here(uint64_t *words, unsigned max, enum vs_stack_note *note)
 unsigned unwind_here_by_tables(uint64_t *words, unsigned max, enum vs_stack_note *note)
 {
     return lab_copy(&lab_tables, words, max, note);
+}
+
+/* Nothing is remembered: each walk is made. */
+bool unwind_recall(const struct unwind_start *start, uint64_t hint, struct unwind_known *known)
+{
+    (void)start;
+    (void)hint;
+    (void)known;
+    return false;
+}
+
+void unwind_remember(const struct unwind_start *start, uint64_t hint, const uint64_t *words,
+                     const struct unwind_known *known)
+{
+    (void)start;
+    (void)hint;
+    (void)words;
+    (void)known;
 }
 
 /* A place is the word of its frame. */

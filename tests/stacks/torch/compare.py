@@ -4,7 +4,7 @@
 view of the same stacks.
 
   compare.py recorder        our frames against PyTorch's own recorder, in the same run
-  compare.py native COUNT    our native frames against the compiler's unwinder
+  compare.py native COUNT    our native frames, remembered and made, against the compiler's unwinder and libunwind
 
 Exit status: 0 equal, 1 different, 77 no PyTorch here."""
 
@@ -23,7 +23,8 @@ import lab
 PYTHON = os.environ.get("VRAMSCOPE_TORCH_PYTHON", "")
 PROGRAM = os.path.join(HERE, "programs", "recorded.py")
 CHECKED_SHIM = stack_traces.program("libvramscope_checked.so")
-FIGURES = ("wanted", "compared", "frames", "differ", "cut", "stopped")
+FIGURES = ("wanted", "compared", "frames", "differ", "cut", "stopped", "recalled", "wrongly_recalled",
+           "by_libunwind", "differ_from_libunwind")
 
 
 def run_recorded(room, steps, env):
@@ -142,13 +143,17 @@ def compare_native(room, count):
     for path in glob.glob(room.path("check.*")):
         with open(path, "rb") as file:
             data = file.read()
-        found.append((dict(zip(FIGURES, struct.unpack_from("6Q", data))),
-                      data[48:].rstrip(b"\0").decode()))
+        found.append((dict(zip(FIGURES, struct.unpack_from(f"{len(FIGURES)}Q", data))),
+                      data[8 * len(FIGURES):].rstrip(b"\0").decode()))
     figures, difference = max(found, key=lambda pair: pair[0]["compared"])
     print(f"{figures}\n{difference}")
     lab.equal("stacks compared", figures["compared"], count)
     lab.equal("stacks that differ", figures["differ"], 0)
     lab.equal("stacks that stopped early", figures["stopped"], 0)
+    lab.equal("stacks that libunwind was asked about", figures["by_libunwind"], count)
+    lab.equal("stacks that differ from libunwind's", figures["differ_from_libunwind"], 0)
+    lab.equal("remembered walks that are not the one made", figures["wrongly_recalled"], 0)
+    lab.check(figures["recalled"] > count // 2, "too few walks were remembered ones")
 
 
 def main(arguments):
