@@ -120,7 +120,7 @@ Test(collector_host, a_hidden_path_is_not_told)
     json_t *named = others_name(&others, pid, true);
     cr_assert_not_null(named);
     cr_assert_not_null(text_of(named, pid, "exe"));
-    cr_expect_str_neq(text_of(named, pid, "exe"), exe);
+    cr_expect(strcmp(text_of(named, pid, "exe"), exe) != 0);
     json_decref(named);
 }
 
