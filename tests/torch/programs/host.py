@@ -33,10 +33,11 @@ def loader(workers, pinned):
                                             multiprocessing_context="fork"))
 
 
-def wait_until(settled):
-    """Workers have done all they were told, and do nothing until a batch is taken."""
+def settle(batches, arrived):
+    """Waits until every batch the loader has asked for has come, in `arrived`, the queue it takes
+    them from; one that came before its turn is not there, and not counted as asked for either."""
     deadline = time.monotonic() + 120
-    while not settled():
+    while arrived.qsize() != batches._tasks_outstanding:
         if time.monotonic() > deadline:
             sys.exit("the workers did not settle")
         time.sleep(0.01)
@@ -111,8 +112,8 @@ def main():
     pinning, waiting = loader(2, True), loader(1, False)
     keep += [next(pinning), next(waiting), registered]
     keep[-2].sum()  # its pages are this process's, too
-    wait_until(lambda: pinning._data_queue.qsize() == 2 * BATCHES_AHEAD)
-    wait_until(lambda: waiting._worker_result_queue.qsize() == BATCHES_AHEAD)
+    settle(pinning, pinning._data_queue)
+    settle(waiting, waiting._worker_result_queue)
     statistics = getattr(torch._C, "_cuda_hostMemoryStats", dict)()
     files = shared_files()
     print(json.dumps({
