@@ -72,14 +72,14 @@ def run(build, python, steps):
     try:
         began, watch = time.monotonic(), Watch(folder)
         with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, errors="replace",
                               env=dict(os.environ, VRAMSCOPE_BUILD=str(build), VRAMSCOPE_LOG="error")) as traced:
             while traced.poll() is None:
                 watch.look()
                 time.sleep(POLL_S)
-            wall = time.monotonic() - began
+            wall, said = time.monotonic() - began, traced.stderr.read()
         if traced.returncode != 0:
-            raise SystemExit(f"bench: the training loop ended with {traced.returncode}")
+            raise SystemExit(f"bench: the training loop ended with {traced.returncode}\n{said}")
         traces = list(pathlib.Path(folder).glob("*.vscope"))
         report = subprocess.run([str(build / "bin" / "vramscope"), "report", "--json", str(traces[0])],
                                 stdout=subprocess.PIPE, check=True, text=True)

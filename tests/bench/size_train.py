@@ -53,8 +53,9 @@ def train(shape, steps, rate):
         F.cross_entropy(logits.view(-1, VOCABULARY), tokens.view(-1)).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        due = max(due + (EVENTS_PER_STEP / rate if rate else 0), time.monotonic())
-        time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
+        now = time.monotonic()
+        due = max(due + (EVENTS_PER_STEP / rate if rate else 0), now)
+        time.sleep(due - now)
 
 
 random.seed(1)

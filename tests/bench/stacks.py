@@ -16,7 +16,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 EVENTS, ROUNDS = 5000, 60  # short rounds are seldom interrupted
-TURNS = 3
+TURNS = 5
 
 
 def words(output):
