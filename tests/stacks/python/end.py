@@ -43,6 +43,7 @@ def work():
 
 atexit.register(last)
 lab.open_lab(loops=False)
+lab.free.frames_tell_crashes()
 unguarded = os.environ.get("FRAMES_BREAK") == "end"
 for i in range(0 if unguarded else 5000):
     if lab.free.frames_is_watched():
