@@ -43,6 +43,13 @@ def line_of(name):
     raise SystemExit(f"no line is marked {name}")
 
 
+def faults_of_oom(oom, wanted, named):
+    """Fields of an entry that are not as wanted, and texts that its `why` does not name."""
+    faults = [f"{field} is {oom[field]}, not {value}: {oom['why']}"
+              for field, value in wanted.items() if oom[field] != value]
+    return faults + [f"{text!r} is not in {oom['why']!r}" for text in named if text not in oom["why"]]
+
+
 def faults_of_case(name, failed, report):
     requested, largest, cached, named = EXPECTED[name]
     if not failed or len(report["ooms"]) != 1:
@@ -53,9 +60,7 @@ def faults_of_case(name, failed, report):
               "cached_bytes": None if cached is None else cached * MIB}
     if largest is not None:
         wanted["largest_free_block_bytes"] = largest * MIB
-    faults = [f"{field} is {oom[field]}, not {value}: {oom['why']}"
-              for field, value in wanted.items() if oom[field] != value]
-    faults += [f"{text!r} is not in {oom['why']!r}" for text in named if text not in oom["why"]]
+    faults = faults_of_oom(oom, wanted, named)
     site = next(site for site in report["sites"] if site["stack"] == oom["stack"])
     lines = [frame["line"] for frame in site["frames"] if frame["file"] == str(PROGRAM)]
     if line_of(name) not in lines:

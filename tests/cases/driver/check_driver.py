@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plays problems at driver and runtime level on the simulated device: each one's report and page
+say what it is, with its figures and its place; its healthy twin is silent.
+
+usage: check_driver.py --program DRIVER_CASES --bin DIR --simgpu SCRIPT [CASE ...]
+Exit status: 0 as expected, 1 not.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import check  # noqa: E402
+from check import MIB, real_torch  # noqa: E402
+
+GIB = 1024 * MIB
+
+
+def functions_at(report, stack):
+    """The functions of a stack's native frames, the innermost first."""
+    site = next(site for site in report["sites"] if site["stack"] == stack)
+    return [frame["function"] for frame in site["frames"]]
+
+
+def differing(found, wanted):
+    return [f"{name} is {found.get(name)!r}, not {value!r}" for name, value in wanted.items()
+            if found.get(name) != value]
+
+
+def faults_of_site(report, stack, function):
+    found = functions_at(report, stack)
+    return [] if function in found else [f"at {found}, not in {function}"]
+
+
+def faults_of_ooms(report, wanted, named, function):
+    if len(report["ooms"]) != 1:
+        return [f"entries: {report['ooms']}"]
+    faults = check.faults_of_oom(report["ooms"][0], wanted, named)
+    return faults + faults_of_site(report, report["ooms"][0]["stack"], function)
+
+
+def faults_of_failures(report, wanted):
+    """`wanted`: (call, error, function, words of the hint) of each failed call."""
+    found = {(failure["api"], failure["error"]): failure for failure in report["failures"]}
+    if set(found) != {(api, error) for api, error, _, _ in wanted} or len(report["failures"]) != len(wanted):
+        return [f"failures: {report['failures']}"]
+    faults = []
+    for api, error, function, hint in wanted:
+        failure = found[api, error]
+        faults += differing(failure, {"count": 1})
+        faults += faults_of_site(report, failure["stack"], function)
+        if hint not in failure["hint"]:
+            faults.append(f"{hint!r} is not in {failure['hint']!r}")
+    return faults
+
+
+# ---- what each case must show: faults in its reports, the first process's first ------------------
+
+def context_and_modules(report):
+    end = report["devices"][0]["end"]
+    faults = differing(end["implicit_bytes"], {"context": 300 * MIB, "modules": 64 * 8 * MIB})
+    faults += differing(end, {"direct_bytes": 2 * MIB, "unexplained_bytes": 0})
+    return faults + faults_of_site(report, report["devices"][0]["context_created"]["stack"], "first_call")
+
+
+def address_space(report):
+    return faults_of_ooms(
+        report, {"class": "address_space", "layer": "driver", "api": "cuMemAddressReserve",
+                 "requested_bytes": 128 * GIB, "handled": True,
+                 "attempts": [{"api": "cuMemAddressReserve", "bytes": 128 * GIB,
+                               "error": "CUDA_ERROR_OUT_OF_MEMORY"}]},
+        ["128 GiB of addresses", "needs no memory"], "reserve")
+
+
+def map_refused(report):
+    return faults_of_failures(report, [("cuMemMap", "CUDA_ERROR_INVALID_VALUE", "map_and_open",
+                                        "is mapped already")])
+
+
+def access_refused(report):
+    return faults_of_failures(report, [("cuMemSetAccess", "CUDA_ERROR_INVALID_VALUE",
+                                        "access_refused", "is not mapped")])
+
+
+def multicast_refused(report):
+    return faults_of_failures(report, [("cuMulticastCreate", "CUDA_ERROR_SYSTEM_NOT_READY",
+                                        "make_multicast", "fabric manager")])
+
+
+def pinned_twice(report):
+    return faults_of_failures(report, [
+        ("cudaHostRegister", "cudaErrorHostMemoryAlreadyRegistered", "pin", "pinned already"),
+        ("cudaHostUnregister", "cudaErrorHostMemoryNotRegistered", "pinned_twice",
+         "was not pinned")])
+
+
+def pinned_rounding(report):
+    end = report["devices"][0]["end"]
+    faults = differing(end, {"host_framework_bytes": 16384 * MIB,
+                             "host_framework_rounding_at_most_bytes": 8192 * MIB - 1})
+    site = max(report["sites"], key=lambda site: site["end_bytes"])
+    faults += differing(site, {"layer": "host", "end_bytes": 16384 * MIB})
+    return faults + faults_of_site(report, site["stack"], "pinned_rounding")
+
+
+# Case: options of the simulated device, what its page says, what its report must show.
+CASES = {
+    "context_and_modules": (["--module", "8M"], ["512 MiB of it by CUDA itself",
+                                                 "modules (by difference) 512 MiB"],
+                            context_and_modules),
+    "pinned_rounding": ([], ["up to 8.00 GiB rounding to powers of two"], pinned_rounding),
+    "address_space": (["--address-space", "64GiB"], ["cuMemAddressReserve of 128 GiB", ": address_space"],
+                      address_space),
+    "map_refused": ([], ["1 x cuMemMap: CUDA_ERROR_INVALID_VALUE"], map_refused),
+    "access_refused": ([], ["1 x cuMemSetAccess: CUDA_ERROR_INVALID_VALUE"], access_refused),
+    "multicast_refused": (["--fail", "cuMulticastCreate:1:system_not_ready"],
+                          ["the fabric manager must run"], multicast_refused),
+    "pinned_twice": ([], ["1 x cudaHostRegister: cudaErrorHostMemoryAlreadyRegistered"],
+                     pinned_twice),
+}
+# A healthy twin's figures, where silence alone says little.
+HEALTHY = {
+    "context_and_modules": lambda report: differing(
+        report["devices"][0]["end"]["implicit_bytes"], {"modules": 8 * MIB}),
+    "pinned_rounding": lambda report: differing(
+        report["devices"][0]["end"], {"host_framework_bytes": 0, "host_pinned_bytes": 8292 * MIB}),
+}
+
+
+def play(arguments, name, healthy):
+    """The reports and pages of a case's processes, the one that was started first."""
+    options = CASES[name][0]
+    with tempfile.TemporaryDirectory(prefix="vramscope-cases-") as folder:
+        words = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu, *options,
+                 "--", arguments.program, name, *(["healthy"] if healthy else [])]
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=120, check=False,
+                              env=dict(os.environ, VRAMSCOPE_LOG="error"))
+        if done.returncode != 0:
+            raise SystemExit(f"{name}: status {done.returncode}")
+        traces = [(real_torch.report_of(arguments, trace), real_torch.page_of(arguments, trace))
+                  for trace in pathlib.Path(folder).rglob("*.vscope")]
+    traces.sort(key=lambda trace: trace[0]["process"]["pid"])
+    return [report for report, _ in traces], " ".join(" ".join(page for _, page in traces).split())
+
+
+def faults_of_case(arguments, name):
+    _, said, shown = CASES[name]
+    reports, page = play(arguments, name, False)
+    return shown(*reports) + [f"{text!r} is not on the page:\n{page}" for text in said if text not in page]
+
+
+def faults_of_twin(arguments, name):
+    said = CASES[name][1]
+    reports, page = play(arguments, name, True)
+    faults = [fault for report in reports for fault in check.faults_of_twin(False, report)]
+    faults += [f"failures: {report['failures']}" for report in reports if report["failures"]]
+    faults += [f"growth: {report['growth']}" for report in reports if report["growth"]]
+    faults += [f"{text!r} is on the page:\n{page}" for text in said if text in page]
+    return faults + (HEALTHY[name](*reports) if name in HEALTHY else [])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("program", "bin", "simgpu"):
+        parser.add_argument(f"--{option}", required=True, type=pathlib.Path)
+    parser.add_argument("cases", nargs="*", default=list(CASES))
+    arguments = parser.parse_args()
+    wrong = []
+    for name in arguments.cases:
+        wrong += [(name, fault) for fault in faults_of_case(arguments, name)]
+        wrong += [(f"{name} healthy", fault) for fault in faults_of_twin(arguments, name)]
+    return real_torch.tell("WRONG", 2 * len(arguments.cases), wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
