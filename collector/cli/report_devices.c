@@ -129,6 +129,22 @@ static void print_bands(const struct page *page, const struct vs_summary *summar
                 size_text(bands->managed).text);
 }
 
+/* With contexts on several devices: which call made this one. */
+static void print_context(const struct page *page, const struct report *report,
+                          const struct vs_device_state *device)
+{
+    const struct vs_summary *summary = report->summary;
+    size_t contexts = 0;
+    for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++)
+        contexts += summary->state->devices[i] != NULL && summary->state->devices[i]->context_seen;
+    if (contexts < 2 || !device->context_seen)
+        return;
+    fprintf(page->out, "  context made by %s at %s\n",
+            report_call_title(summary, device->context_label),
+            when(summary, device->context_time_ns).text);
+    report_print_by(page, report, 9, device->context_site);
+}
+
 static void print_device(const struct page *page, const struct report *report,
                          const struct vs_device_state *device)
 {
@@ -140,6 +156,7 @@ static void print_device(const struct page *page, const struct report *report,
     if (device->total_bytes != 0)
         fprintf(page->out, ", %s", size_text((int64_t)device->total_bytes).text);
     fputc('\n', page->out);
+    print_context(page, report, device);
     print_peak(page, summary, device);
     report_print_before_peak(page, report, device);
     report_print_cache(page, summary, device);

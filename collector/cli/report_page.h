@@ -90,6 +90,9 @@ void report_print_stack(const struct page *page, const struct report *report, in
                         const struct vs_place *place, bool titled);
 /* "train.py:42 in step", what a site is named after; "" without a stack. */
 struct page_text report_by(const struct report *report, uint32_t site);
+/* "by" that, and the rest of its stack further in; nothing where the stack is not known. */
+void report_print_by(const struct page *page, const struct report *report, int indent,
+                     uint32_t site);
 
 /* ---- words ------------------------------------------------------------------------------ */
 

@@ -375,3 +375,13 @@ void report_print_stack(const struct page *page, const struct report *report, in
     for (long i = 0; i < stack.count && report->options->full; i++)
         print_frame(page, indent, &stack.frames[i]);
 }
+
+void report_print_by(const struct page *page, const struct report *report, int indent,
+                     uint32_t site)
+{
+    struct page_text by = report_by(report, site);
+    if (by.text[0] == 0)
+        return;
+    fprintf(page->out, "%*sby %s\n", indent, "", by.text);
+    report_print_stack(page, report, indent + 4, vs_places_of(report->places, site), true);
+}

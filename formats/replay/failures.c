@@ -121,6 +121,9 @@ static const struct hint hints[] = {
     {1, VS_KIND_SET_ACCESS, "part of the range is not mapped"},
     {1, VS_KIND_UNRESERVE, "not a whole reservation, or part of it is still mapped"},
     {1, VS_KIND_HOST_REGISTER, "the range is not memory that can be pinned as a whole"},
+    {801, VS_KIND_HOST_REGISTER,
+     "this device or driver cannot pin memory with these flags: read-only and I/O memory need an "
+     "attribute of the device (cudaDevAttrHostRegisterReadOnlySupported) and of the host"},
     /* errors that say by themselves what is wrong */
     {3, ANY_KIND,
      "the driver is not initialised here: often a forked child of a process that used CUDA"},
@@ -130,11 +133,22 @@ static const struct hint hints[] = {
     {201, ANY_KIND, "no context, or one that was destroyed: the device may have been reset"},
     {209, ANY_KIND, "the module holds no code for this device"},
     {700, ANY_KIND, "an earlier kernel wrote outside its memory; every later call fails with it"},
+    {217, ANY_KIND,
+     "the two devices cannot reach each other's memory: no link or bridge between them, "
+     "different kinds of device, or switched off by the system (ACS, a virtual machine); copies go "
+     "through the host"},
     {704, ANY_KIND, "peer access was enabled before: harmless"},
+    {705, ANY_KIND, "peer access to that device was not enabled from this context: harmless"},
     {709, ANY_KIND, "the context was destroyed while it was in use"},
     {710, ANY_KIND, "an assertion in an earlier kernel failed; every later call fails with it"},
-    {712, ANY_KIND, "this host memory is pinned already"},
-    {713, ANY_KIND, "this host memory was not pinned by this call's kin"},
+    {711, ANY_KIND,
+     "as many peers as the device can have are enabled already; disable one that is not used"},
+    {712, ANY_KIND,
+     "this host memory, or a page of it, is pinned already: by another call, or by another "
+     "library"},
+    {713, ANY_KIND,
+     "this host memory is not pinned: given back already, not the address it was registered at, or "
+     "of cudaHostAlloc, which cudaFreeHost gives back"},
     {719, ANY_KIND, "an earlier kernel failed; every later call fails with it"},
     {802, ANY_KIND,
      "the system is not ready: on machines with NVSwitch the fabric manager must run"},

@@ -57,6 +57,8 @@
     X(cuMemUnmap, "cuMemUnmap", 10020)                                       \
     X(cuMemSetAccess, "cuMemSetAccess", 10020)                               \
     X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010)                          \
+    X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000)                  \
+    X(cuCtxDisablePeerAccess, "cuCtxDisablePeerAccess", 4000)                \
     X(cuStreamCreate, "cuStreamCreate", 2000)                                \
     X(cuStreamSynchronize, "cuStreamSynchronize", 2000)                      \
     X(cuStreamDestroy_v2, "cuStreamDestroy", 4000)                           \
@@ -302,6 +304,8 @@ void calls_driver(int through_proc_address)
     modules();
     CALL(cuMemAlloc_v2, &block, 2 * MIB);
     CALL(cuIpcGetMemHandle, &handle, block);
+    CALL(cuCtxEnablePeerAccess, context, 0); /* its own: an error */
+    CALL(cuCtxDisablePeerAccess, context);
     CALL(cuMemFree_v2, block);
     contexts();
     CALL(cuStreamDestroy_v2, stream);

@@ -216,6 +216,8 @@ static void driver_others(void)
     CALL(cuIpcOpenMemHandle_v2, (uint64_t *, struct cu_ipc_handle, unsigned), &opened, ipc, 1);
     CALL(cuIpcOpenMemHandle, (uint64_t *, struct cu_ipc_handle, unsigned), &opened, ipc, 1);
     CALL(cuIpcCloseMemHandle, (uint64_t), opened);
+    CALL(cuCtxEnablePeerAccess, (void *, unsigned), NULL, 0);
+    CALL(cuCtxDisablePeerAccess, (void *), NULL);
     CALL(cuMemFree_v2, (uint64_t), address);
     CALL(cuImportExternalMemory, (void **, const void *), &memory, &external);
     CALL(cuExternalMemoryGetMappedBuffer, (uint64_t *, void *, const void *), &address, memory,
@@ -515,6 +517,8 @@ static void runtime_others(void)
     CALL(cudaIpcGetMemHandle, (struct cu_ipc_handle *, void *), &ipc, address);
     CALL(cudaIpcOpenMemHandle, (void **, struct cu_ipc_handle, unsigned), &opened, ipc, 1);
     CALL(cudaIpcCloseMemHandle, (void *), opened);
+    CALL(cudaDeviceEnablePeerAccess, (int, unsigned), 1, 0);
+    CALL(cudaDeviceDisablePeerAccess, (int), 1);
     CALL(cudaFree, (void *), address);
     CALL(cudaImportExternalMemory, (void **, const void *), &memory, &external);
     CALL(cudaExternalMemoryGetMappedBuffer, (void **, void *, const void *), &address, memory,

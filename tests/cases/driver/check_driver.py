@@ -67,6 +67,21 @@ def context_and_modules(report):
     return faults + faults_of_site(report, report["devices"][0]["context_created"]["stack"], "first_call")
 
 
+def context_elsewhere(report):
+    """The device that the process did not mean to use, and by which call it does."""
+    first, second = report["devices"]
+    faults = differing(first["end"]["implicit_bytes"], {"context": 300 * MIB})
+    faults += differing(second["end"]["implicit_bytes"], {"context": 300 * MIB})
+    faults += differing(first["context_created"], {"api": "cudaMalloc"})
+    faults += differing(second["context_created"], {"api": "cudaSetDevice"})
+    return faults + faults_of_site(report, first["context_created"]["stack"], "look_at_the_checkpoint")
+
+
+def only_on_the_second(report):
+    contexts = [device["index"] for device in report["devices"] if device["context_created"]]
+    return [] if contexts == [1] else [f"contexts on devices {contexts}"]
+
+
 def address_space(report):
     return faults_of_ooms(
         report, {"class": "address_space", "layer": "driver", "api": "cuMemAddressReserve",
@@ -93,9 +108,23 @@ def multicast_refused(report):
 
 def pinned_twice(report):
     return faults_of_failures(report, [
-        ("cudaHostRegister", "cudaErrorHostMemoryAlreadyRegistered", "pin", "pinned already"),
+        ("cudaHostRegister", "cudaErrorHostMemoryAlreadyRegistered", "pin", "is pinned already"),
         ("cudaHostUnregister", "cudaErrorHostMemoryNotRegistered", "pinned_twice",
-         "was not pinned")])
+         "is not pinned")])
+
+
+def peer_twice(report):
+    return faults_of_failures(report, [
+        ("cudaDeviceEnablePeerAccess", "cudaErrorPeerAccessAlreadyEnabled", "reach_peer",
+         "enabled before: harmless"),
+        ("cudaDeviceDisablePeerAccess", "cudaErrorPeerAccessNotEnabled", "peer_twice",
+         "was not enabled")])
+
+
+def peer_unsupported(report):
+    return faults_of_failures(report, [
+        ("cudaDeviceEnablePeerAccess", "cudaErrorPeerAccessUnsupported", "reach_peer",
+         "cannot reach each other's memory")])
 
 
 def pinned_rounding(report):
@@ -112,6 +141,8 @@ CASES = {
     "context_and_modules": (["--module", "8M"], ["512 MiB of it by CUDA itself",
                                                  "modules (by difference) 512 MiB"],
                             context_and_modules),
+    "context_elsewhere": (["--devices", "2"], ["context made by cudaMalloc at", "in look_at_the_checkpoint"],
+                          context_elsewhere),
     "pinned_rounding": ([], ["up to 8.00 GiB rounding to powers of two"], pinned_rounding),
     "address_space": (["--address-space", "64GiB"], ["cuMemAddressReserve of 128 GiB", ": address_space"],
                       address_space),
@@ -119,6 +150,10 @@ CASES = {
     "access_refused": ([], ["1 x cuMemSetAccess: CUDA_ERROR_INVALID_VALUE"], access_refused),
     "multicast_refused": (["--fail", "cuMulticastCreate:1:system_not_ready"],
                           ["the fabric manager must run"], multicast_refused),
+    "peer_twice": (["--devices", "2"], ["1 x cudaDeviceEnablePeerAccess: cudaErrorPeerAccessAlreadyEnabled"],
+                   peer_twice),
+    "peer_unsupported": (["--devices", "2", "--fail", "cuCtxEnablePeerAccess:1:peer_access_unsupported"],
+                         ["cannot reach each other's memory"], peer_unsupported),
     "pinned_twice": ([], ["1 x cudaHostRegister: cudaErrorHostMemoryAlreadyRegistered"],
                      pinned_twice),
 }
@@ -126,6 +161,7 @@ CASES = {
 HEALTHY = {
     "context_and_modules": lambda report: differing(
         report["devices"][0]["end"]["implicit_bytes"], {"modules": 8 * MIB}),
+    "context_elsewhere": only_on_the_second,
     "pinned_rounding": lambda report: differing(
         report["devices"][0]["end"], {"host_framework_bytes": 0, "host_pinned_bytes": 8292 * MIB}),
 }
