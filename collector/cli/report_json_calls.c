@@ -20,6 +20,17 @@ static json_t *attempts_json(const struct vs_summary *summary, const struct vs_o
     return list;
 }
 
+/* The stream that most of what was freed waited for. */
+static json_t *pending_on_json(const struct vs_oom *oom)
+{
+    if (oom->waited_bytes == 0)
+        return json_null();
+    json_t *object = json_object();
+    json_set(object, "stream", json_count(oom->waited_stream));
+    json_set(object, "bytes", json_count(oom->waited_bytes));
+    return object;
+}
+
 static json_t *oom_json(const struct report *report, const struct vs_oom *oom)
 {
     const struct vs_summary *summary = report->summary;
@@ -40,6 +51,7 @@ static json_t *oom_json(const struct report *report, const struct vs_oom *oom)
              json_integer_if(oom->largest_known, (int64_t)oom->largest_free));
     json_set(object, "cached_bytes", json_integer_if(oom->cached_known, oom->cached));
     json_set(object, "pending_bytes", json_integer_if(oom->largest_known, (int64_t)oom->waiting));
+    json_set(object, "pending_on", pending_on_json(oom));
     json_set(object, "retry_would_succeed",
              oom->retry_known ? json_boolean(oom->retry_fits) : json_null());
     json_set(object, "fragmentation", report_json_fragmentation_then(report, oom));

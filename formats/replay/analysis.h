@@ -92,6 +92,7 @@ struct vs_oom {
     bool retry_known, retry_fits;   /* whether the same request would have been met right after */
     uint64_t stream;                /* that the framework asked for */
     uint64_t largest_free, waiting; /* valid with largest_known */
+    uint64_t waited_stream, waited_bytes; /* of `waiting`, for the stream most wait for; 0 B none */
     int64_t cached;
     enum vs_oom_class class;
     char why[320];

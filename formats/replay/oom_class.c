@@ -3,6 +3,7 @@
  * What kind of failure an out of memory is, and the sentence that says why with
  * the numbers that decided. A class is given only where the trace shows it.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,6 +68,9 @@ static bool look_at_holes(struct vs_ooms *ooms, const struct vs_device_state *de
     oom->largest_known = true;
     oom->largest_free = layout->largest_free_bytes;
     oom->waiting = layout->waiting_bytes;
+    if (oom->waiting != 0 &&
+        vs_state_waited_stream(ooms->state, device, &oom->waited_stream, &oom->waited_bytes) != 0)
+        ooms->error = -ENOMEM;
     return true;
 }
 
@@ -135,21 +139,35 @@ static bool fits(const struct vs_oom *oom, const struct vs_layout *layout)
     return room_for(oom, layout->releasable_bytes);
 }
 
+/* "stream 0x5…", as far as it is known which one the freed blocks wait for. */
+static void name_waited(const struct vs_oom *oom, char *out, size_t room)
+{
+    if (oom->waited_bytes == 0)
+        snprintf(out, room, "other streams");
+    else if (oom->waited_bytes >= oom->waiting)
+        snprintf(out, room, "stream 0x%" PRIx64, oom->waited_stream);
+    else
+        snprintf(out, room, "other streams, %s of it for stream 0x%" PRIx64,
+                 size((int64_t)oom->waited_bytes).text, oom->waited_stream);
+}
+
 /* Blocks that were freed and wait for streams are what was missing. */
 static bool decided_by_waits(struct vs_ooms *ooms, struct vs_oom *oom,
                              const struct vs_device_state *device, const struct vs_layout *layout)
 {
     struct vs_layout idle;
+    char waited[80];
     if (oom->layer != VS_LAYER_FRAMEWORK || layout->waiting_bytes == 0 || fits(oom, layout))
         return false;
     bool decided = vs_layout_take_idle(ooms->state, device, &idle) == 0 && fits(oom, &idle);
     vs_layout_release(&idle);
+    name_waited(oom, waited, sizeof(waited));
     if (decided)
         vs_oom_decide(
             oom, VS_OOM_WAITING_STREAMS,
             "%s were asked for and would have fitted without the %s of freed blocks that waited "
-            "for other streams%s; the largest free block was %s",
-            size((int64_t)oom->requested).text, size((int64_t)layout->waiting_bytes).text,
+            "for %s%s; the largest free block was %s",
+            size((int64_t)oom->requested).text, size((int64_t)layout->waiting_bytes).text, waited,
             ooms->state->capture_count != 0 ? ", as they do until the capture is over" : "",
             size((int64_t)layout->largest_free_bytes).text);
     return decided;
@@ -195,12 +213,20 @@ static bool decided_by_pinned(struct vs_oom *oom, const struct vs_layout *layout
 }
 
 /* Refused by the framework with room on the device and no driver call that failed. */
-static bool decided_by_limit(const struct vs_ooms *ooms, struct vs_oom *oom,
-                             const struct vs_device_state *device)
+static bool refused_by_limit(const struct vs_ooms *ooms, const struct vs_oom *oom)
 {
-    if (oom->layer != VS_LAYER_FRAMEWORK || oom->attempt_count != 0 ||
-        oom->free_bytes == VS_FREE_UNKNOWN || oom->free_bytes > INT64_MAX ||
-        oom->free_bytes < oom->requested || vs_state_lossy(ooms->state))
+    return oom->layer == VS_LAYER_FRAMEWORK && oom->attempt_count == 0 &&
+           oom->free_bytes <= INT64_MAX && oom->free_bytes >= oom->requested &&
+           !vs_state_lossy(ooms->state);
+}
+
+static bool decided_by_limit(const struct vs_ooms *ooms, struct vs_oom *oom,
+                             const struct vs_device_state *device, const struct vs_layout *layout)
+{
+    /* With enough of it free, it is the pieces that the limit keeps from being replaced. */
+    if (layout != NULL && layout->free_bytes >= oom->requested)
+        return false;
+    if (!refused_by_limit(ooms, oom))
         return false;
     vs_oom_decide(
         oom, VS_OOM_LIMIT,
@@ -212,7 +238,7 @@ static bool decided_by_limit(const struct vs_ooms *ooms, struct vs_oom *oom,
 }
 
 /* The framework has room for the request but gave up, or somebody beside it was refused. */
-static bool decided_by_cache(struct vs_oom *oom)
+static bool decided_by_cache(const struct vs_ooms *ooms, struct vs_oom *oom)
 {
     int64_t requested = (int64_t)oom->requested;
     if (!oom->cached_known || oom->cached < requested || requested == 0)
@@ -225,8 +251,10 @@ static bool decided_by_cache(struct vs_oom *oom)
         vs_oom_decide(
             oom, VS_OOM_FRAGMENTED,
             "%s were cached and free, but the largest free block was %s, less than the %s asked "
-            "for",
-            size(oom->cached).text, size((int64_t)oom->largest_free).text, size(requested).text);
+            "for%s",
+            size(oom->cached).text, size((int64_t)oom->largest_free).text, size(requested).text,
+            refused_by_limit(ooms, oom) ? "; a limit of its own kept the framework from taking more"
+                                        : "");
     else
         vs_oom_decide(
             oom, VS_OOM_UNKNOWN,
@@ -320,11 +348,12 @@ static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
  * by what was free on the device. What a framework could still have given back is not counted: it
  * had tried that.
  */
-static void decide_retry(struct vs_oom *oom, const struct vs_layout *layout)
+static void decide_retry(const struct vs_ooms *ooms, struct vs_oom *oom,
+                         const struct vs_layout *layout)
 {
     bool framework = oom->layer == VS_LAYER_FRAMEWORK;
     struct vs_layout none = {0};
-    if (oom->class == VS_OOM_REQUEST_EXCEEDS_DEVICE || oom->class == VS_OOM_LIMIT) {
+    if (oom->class == VS_OOM_REQUEST_EXCEEDS_DEVICE || refused_by_limit(ooms, oom)) {
         oom->retry_known = true;
         return;
     }
@@ -345,11 +374,12 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
     if (device->total_bytes > 0 && oom->requested > device->total_bytes)
         vs_oom_decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
                       size((int64_t)oom->requested).text, size((int64_t)device->total_bytes).text);
-    else if (!decided_by_limit(ooms, oom, device) && !(known && decided_by_stream(oom, &layout)) &&
+    else if (!decided_by_limit(ooms, oom, device, known ? &layout : NULL) &&
+             !(known && decided_by_stream(oom, &layout)) &&
              !(known && decided_by_waits(ooms, oom, device, &layout)) &&
-             !(known && decided_by_pinned(oom, &layout)) && !decided_by_cache(oom))
+             !(known && decided_by_pinned(oom, &layout)) && !decided_by_cache(ooms, oom))
         decide_by_device(ooms, oom, device);
-    decide_retry(oom, known ? &layout : NULL);
+    decide_retry(ooms, oom, known ? &layout : NULL);
     vs_layout_release(&layout);
 }
 

@@ -250,6 +250,7 @@ struct vs_wait {
 struct vs_wait_event {
     uint64_t block;
     uint64_t previous; /* handle of the one its thread recorded before, 0 none */
+    uint64_t stream;   /* that it was recorded on */
     int8_t device;
     bool deferred; /* counted in deferred_waits */
 };
@@ -572,6 +573,13 @@ const struct vs_communicator *vs_state_communicator(const struct vs_state *state
  * stream-ordered pools, which count by their reserve.
  */
 void vs_state_communicator_bytes(const struct vs_state *state, int64_t *known, int64_t *all);
+
+/*
+ * The stream that most of a device's freed blocks wait for, and their bytes; a block may wait for
+ * several. 0 bytes: none is known. O(blocks that wait). Returns 0 or -ENOMEM.
+ */
+int vs_state_waited_stream(const struct vs_state *state, const struct vs_device_state *device,
+                           uint64_t *stream, uint64_t *bytes);
 
 /* Free space inside the segments of a device, by walking them; O(live blocks · log). */
 struct vs_free_space {

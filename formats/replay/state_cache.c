@@ -7,6 +7,8 @@
  * it reports the free, and asks for them later; the block is free when all have
  * completed. Inside a capture the cache puts the events off until it is over.
  */
+#include <errno.h>
+
 #include "state_internal.h"
 
 /* cudaErrorStreamCaptureUnmatched and …WrongThread: the call did not end the capture. */
@@ -198,7 +200,8 @@ static void event_recorded(struct vs_state *state, const struct vs_sequenced_eve
         state_fail(state);
         return;
     }
-    *mine = (struct vs_wait_event){.previous = *last, .device = event->device};
+    *mine =
+        (struct vs_wait_event){.previous = *last, .stream = event->stream, .device = event->device};
     *last = event->handle;
 }
 
@@ -295,6 +298,38 @@ void cache_order(struct vs_state *state, const struct vs_sequenced_event *sequen
     else if (event->kind == VS_KIND_CAPTURE_END && result != RESULT_CAPTURE_UNMATCHED &&
              result != RESULT_CAPTURE_WRONG_THREAD)
         capture_ends(state, event->stream);
+}
+
+int vs_state_waited_stream(const struct vs_state *state, const struct vs_device_state *device,
+                           uint64_t *stream, uint64_t *bytes)
+{
+    struct vs_sizes sums = {0};
+    size_t index = 0;
+    uint64_t handle, of;
+    const struct vs_wait_event *event;
+    int result = 0;
+    *stream = *bytes = 0;
+    while (result == 0 &&
+           (event = vs_wait_events_next(&state->wait_events, &index, &handle)) != NULL) {
+        const struct vs_wait *wait =
+            event->block == 0 ? NULL : vs_waits_get(&state->waits, event->block);
+        if (wait == NULL || wait->device != device->device)
+            continue;
+        uint64_t *sum = vs_sizes_put(&sums, event->stream);
+        if (sum == NULL)
+            result = -ENOMEM;
+        else
+            *sum += wait->size;
+    }
+    index = 0;
+    const uint64_t *sum;
+    while ((sum = vs_sizes_next(&sums, &index, &of)) != NULL)
+        if (*sum > *bytes || (*sum == *bytes && of < *stream)) {
+            *bytes = *sum;
+            *stream = of;
+        }
+    vs_sizes_release(&sums);
+    return result;
 }
 
 /* ---- bands ------------------------------------------------------------------------------ */

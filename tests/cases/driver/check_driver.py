@@ -91,6 +91,30 @@ def address_space(report):
         ["128 GiB of addresses", "needs no memory"], "reserve")
 
 
+def waiting_streams(report):
+    """119 messages fit beside the context; all are freed, and none can be used again."""
+    freed = 119 * 100 * MIB
+    faults = faults_of_ooms(
+        report, {"class": "waiting_streams", "layer": "framework", "requested_bytes": 100 * MIB,
+                 "pending_bytes": freed, "cached_bytes": freed, "largest_free_block_bytes": 0},
+        ["11.6 GiB of freed blocks that waited for stream 0x"], "take")
+    created = [line for line in report["objects"] if line["kind"] == "stream"]
+    faults += differing(created[0], {"live": 1})
+    faults += differing(report["ooms"][0]["pending_on"] or {}, {"bytes": freed})
+    return faults + differing(report["devices"][0]["end"], {"pending_bytes": freed, "allocated_bytes": 0})
+
+
+def upstream_blocks(report):
+    """Two blocks do not join: as much is free as is asked for, but not in one piece."""
+    faults = faults_of_ooms(
+        report, {"class": "fragmented", "layer": "framework", "requested_bytes": 1024 * MIB,
+                 "cached_bytes": 1024 * MIB, "largest_free_block_bytes": 768 * MIB, "attempts": [],
+                 "retry_would_succeed": False},
+        ["1.00 GiB were cached and free", "largest free block was 768 MiB", "limit of its own"], "take")
+    parts = report["ooms"][0]["fragmentation"]["parts"]
+    return faults + differing(parts[0], {"segments": 2, "free_bytes": 1024 * MIB, "live_bytes": 0})
+
+
 def map_refused(report):
     return faults_of_failures(report, [("cuMemMap", "CUDA_ERROR_INVALID_VALUE", "map_and_open",
                                         "is mapped already")])
@@ -143,6 +167,10 @@ CASES = {
                             context_and_modules),
     "context_elsewhere": (["--devices", "2"], ["context made by cudaMalloc at", "in look_at_the_checkpoint"],
                           context_elsewhere),
+    "waiting_streams": (["--memory", "12217M", "--delay", "events:100s"], [": waiting_streams", "waited for stream 0x"],
+                        waiting_streams),
+    "upstream_blocks": ([], ["1.00 GiB were cached and free, but the largest free block was 768 MiB"],
+                        upstream_blocks),
     "pinned_rounding": ([], ["up to 8.00 GiB rounding to powers of two"], pinned_rounding),
     "address_space": (["--address-space", "64GiB"], ["cuMemAddressReserve of 128 GiB", ": address_space"],
                       address_space),
