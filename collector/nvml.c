@@ -311,6 +311,12 @@ static void ask_device(struct nvml *nvml, struct watched_device *device, bool al
         set_status(nvml, "own process not identifiable", 0);
         return;
     }
+    if (!round.count && !round.own_seen && !device->answered) {
+        /* Not even our own process: it is over, or NVML tells of none here. That others are not
+           listed says nothing then. */
+        set_status(nvml, "no process is listed", 0);
+        return;
+    }
     set_status(nvml, "ok", 0);
     pthread_mutex_lock(&nvml->lock);
     report_round(nvml, device, &round, all);

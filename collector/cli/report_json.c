@@ -157,6 +157,10 @@ bool report_write_json(FILE *out, const struct report *report)
     json_writer_member(&root, "failures", report_json_failures(report));
     json_writer_member(&root, "phases", report_json_phases(report));
     json_writer_member(&root, "objects", report_json_objects(report));
+    if (summary->objects.kinds[VS_OBJECT_IPC_HANDLE].created +
+            summary->objects.kinds[VS_OBJECT_IPC_MAPPING].created !=
+        0)
+        json_writer_member(&root, "shared", report_json_shared(report));
     if (summary->objects.kinds[VS_OBJECT_COMMUNICATOR].created != 0)
         json_writer_member(&root, "communicators", report_json_communicators(report));
     json_writer_member(&root, "slow_calls", report_json_slow_calls(report));

@@ -36,6 +36,8 @@ json_t *report_json_growth(const struct report *report);
 json_t *report_json_lifetimes(const struct report *report);
 json_t *report_json_cache_releases(const struct report *report);
 json_t *report_json_churn(const struct report *report);
+/* report_json_shared.c */
+json_t *report_json_shared(const struct report *report);
 /* report_json_communicators.c */
 json_t *report_json_communicators(const struct report *report);
 /* report_json_calls.c */

@@ -101,6 +101,16 @@ static void refer(const struct report *report, bool *referred, uint32_t site)
         referred[place - report->places->items] = true;
 }
 
+static void refer_live(const struct report *report, bool *referred, enum vs_object_kind kind)
+{
+    size_t index = 0;
+    uint64_t key;
+    const struct vs_object *object;
+    while ((object = vs_live_objects_next(&report->summary->objects.kinds[kind].live, &index,
+                                          &key)) != NULL)
+        refer(report, referred, object->site);
+}
+
 static void note_references(const struct report *report, bool *referred)
 {
     const struct vs_summary *summary = report->summary;
@@ -111,6 +121,8 @@ static void note_references(const struct report *report, bool *referred)
         refer(report, referred, summary->failures.items[i].site);
     for (size_t i = 0; i < VS_OBJECT_KINDS; i++)
         refer(report, referred, summary->objects.kinds[i].site);
+    refer_live(report, referred, VS_OBJECT_IPC_HANDLE);
+    refer_live(report, referred, VS_OBJECT_IPC_MAPPING);
     for (size_t i = 0; i < summary->state->communicator_count; i++)
         refer(report, referred, summary->state->communicators[i].site);
     for (size_t i = 0; i < report->grown->count; i++)

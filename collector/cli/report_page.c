@@ -25,6 +25,7 @@ void report_print_sections(const struct page *page, const struct report *report)
     report_print_phases(page, report);
     report_print_failures(page, report);
     report_print_objects(page, report);
+    report_print_shared(page, report);
     report_print_communicators(page, report);
     report_print_calls(page, report);
     report_print_host(page, report);

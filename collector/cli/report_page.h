@@ -64,6 +64,7 @@ void report_print_failures(const struct page *page, const struct report *report)
 void report_print_objects(const struct page *page, const struct report *report);
 void report_print_calls(const struct page *page, const struct report *report);
 /* report_communicators.c: NCCL's, and the memory of each. */
+void report_print_shared(const struct page *page, const struct report *report);
 void report_print_communicators(const struct page *page, const struct report *report);
 /* report_recording.c: the host, the folder's other traces, and the recording itself. */
 void report_print_host(const struct page *page, const struct report *report);

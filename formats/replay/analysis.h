@@ -186,6 +186,8 @@ enum vs_object_kind {
 enum { VS_OBJECTS_REMOVED = 1024 };
 struct vs_object {
     uint64_t context; /* that it ends with, 0 none */
+    uint64_t handle;  /* of IPC: hash of the handle */
+    uint64_t time_ns; /* when it was made */
     uint32_t site;
 };
 VS_MAP_DEFINE(vs_live_objects, struct vs_object);

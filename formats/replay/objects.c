@@ -83,6 +83,7 @@ static bool change_of(const struct vs_state *state, const struct vs_event *event
         *change = (struct change){VS_OBJECT_IPC_HANDLE, event->address, true};
         return true;
     case VS_KIND_FREE:
+    case VS_KIND_POOL_FREE:
         *change = (struct change){VS_OBJECT_IPC_HANDLE, event->address, false};
         return true;
     case VS_KIND_IPC_OPEN:
@@ -95,11 +96,17 @@ static bool change_of(const struct vs_state *state, const struct vs_event *event
                                   event->kind == VS_KIND_COMM_CREATE};
         return state->communicator_now != 0;
     case VS_KIND_IPC_CLOSE:
+        /* Opened several times, it is there until it was closed as often. */
         *change = (struct change){VS_OBJECT_IPC_MAPPING, event->address, false};
-        return true;
+        return vs_allocations_get(&state->allocations, event->address) == NULL;
     default:
         return context_change(state, event, change);
     }
+}
+
+static bool is_ipc(enum vs_object_kind kind)
+{
+    return kind == VS_OBJECT_IPC_HANDLE || kind == VS_OBJECT_IPC_MAPPING;
 }
 
 /* A library outlives every context; what else is made in one ends with it. */
@@ -109,7 +116,7 @@ static uint64_t ends_with(const struct vs_state *state, const struct change *cha
     const char *call = vs_state_string(state, event->call);
     bool library = strncmp(call, "cuLibrary", 9) == 0 || strncmp(call, "cudaLibrary", 11) == 0;
     bool belongs = change->kind == VS_OBJECT_MODULE || change->kind == VS_OBJECT_GRAPH_EXEC ||
-                   change->kind == VS_OBJECT_STREAM;
+                   change->kind == VS_OBJECT_STREAM || is_ipc(change->kind);
     return belongs && !library ? event->context : 0;
 }
 
@@ -143,7 +150,10 @@ static void create(struct vs_objects *objects, const struct change *change,
     if (object == NULL)
         objects->error = -ENOMEM;
     else
-        *object = (struct vs_object){ends_with(objects->state, change, event), site};
+        *object = (struct vs_object){.context = ends_with(objects->state, change, event),
+                                     .handle = is_ipc(change->kind) ? event->extra[0] : 0,
+                                     .time_ns = objects->state->now_ns,
+                                     .site = site};
     objects->kinds[change->kind].created++;
     objects->kinds[change->kind].site = site;
     tell(objects, change->kind, site, +1);

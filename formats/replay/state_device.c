@@ -103,14 +103,20 @@ int device_implicit_of(const struct vs_event *event)
     }
 }
 
-/* Whoever was there before the first measurement is not the context. */
+/*
+ * Whoever was there before the first measurement is not the context. What has come since, and
+ * nobody explained, is theirs before that.
+ */
 static void note_first_answer(struct vs_device_state *device, int64_t bytes)
 {
     int64_t *context = &device->implicit_bytes[VS_IMPLICIT_CONTEXT];
+    int64_t unexplained = device_unexplained(device);
+    int64_t since = unexplained < 0 ? 0 : unexplained < bytes ? unexplained : bytes;
     device->first_answers--;
     device->base_others += bytes;
     device->settled_others += bytes;
-    int64_t taken = *context > bytes ? bytes : *context;
+    int64_t before = bytes - since;
+    int64_t taken = *context > before ? before : *context;
     *context -= taken;
     device->context_of_others += taken;
     device->conclusion_count = 0;

@@ -69,6 +69,24 @@ Test(device, the_first_answer_is_about_before)
     lab_close(&lab);
 }
 
+/* … and what came after it, and nobody explained, is not taken off the context. */
+Test(device, the_first_answer_is_about_what_came_since)
+{
+    struct lab lab = lab_open();
+    call(&lab, VS_KIND_CONTEXT_RETAIN, 16 * GIB - 500 * MIB);
+    lab_sample(&lab, 16 * GIB - 800 * MIB);
+    cr_assert_eq(lab_bands(&lab).unexplained, (int64_t)(300 * MIB));
+    other(&lab, 0, 2);
+    other(&lab, 9, 280 * MIB);
+    other(&lab, 10, 50 * MIB);
+    struct vs_bands bands = lab_bands(&lab);
+    cr_assert_eq(bands.other_process, (int64_t)(330 * MIB));
+    cr_assert_eq(bands.implicit[VS_IMPLICIT_CONTEXT], (int64_t)(470 * MIB));
+    cr_assert_eq(bands.unexplained, 0);
+    lab_check_identities(&lab);
+    lab_close(&lab);
+}
+
 /* The peak may lie before the answer, which comes once a second: it is told with it all the same.
  */
 Test(device, the_first_answer_is_about_earlier_peaks_too)

@@ -91,6 +91,23 @@ def address_space(report):
         ["128 GiB of addresses", "needs no memory"], "reserve")
 
 
+def exported(producer, consumer):
+    """What the producer gave out and what the consumer keeps open are one handle."""
+    given, opened = producer["shared"]["exported"], consumer["shared"]["opened"]
+    if len(given) != 1 or len(opened) != 1 or producer["shared"]["opened"] or consumer["shared"]["exported"]:
+        return [f"shared: {producer['shared']}, {consumer['shared']}"]
+    faults = differing(given[0], {"bytes": 16 * GIB, "live_bytes": None, "device": 0})
+    faults += differing(opened[0], {"handle": given[0]["handle"], "opens": 1, "device": 0})
+    faults += faults_of_site(producer, given[0]["stack"], "produce")
+    faults += faults_of_site(consumer, opened[0]["stack"], "consume")
+    # It counts once, in the producer; what the consumer's device shows of it is not certain to be its own.
+    ends = [report["devices"][0]["end"] for report in (producer, consumer)]
+    faults += differing(ends[0], {"direct_bytes": 16 * GIB + 2 * MIB})
+    faults += differing(ends[1], {"direct_bytes": 2 * MIB})
+    certain = ends[1]["implicit_bytes"]["context"] - ends[1]["implicit_bytes"]["uncertainty"]
+    return faults + ([f"a context of {certain} for certain"] if certain > 300 * MIB else [])
+
+
 def waiting_streams(report):
     """119 messages fit beside the context; all are freed, and none can be used again."""
     freed = 119 * 100 * MIB
@@ -167,6 +184,7 @@ CASES = {
                             context_and_modules),
     "context_elsewhere": (["--devices", "2"], ["context made by cudaMalloc at", "in look_at_the_checkpoint"],
                           context_elsewhere),
+    "exported": ([], ["exported 16.0 GiB on GPU 0", "Memory shared with other processes", "not closed"], exported),
     "waiting_streams": (["--memory", "12217M", "--delay", "events:100s"], [": waiting_streams", "waited for stream 0x"],
                         waiting_streams),
     "upstream_blocks": ([], ["1.00 GiB were cached and free, but the largest free block was 768 MiB"],

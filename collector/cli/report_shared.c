@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that crosses processes by IPC and is there at the end: what was exported
+ * is used until the exporter frees it.
+ */
+#include <inttypes.h>
+
+#include "replay/shared.h"
+#include "report_page.h"
+
+enum { TOP_SHARED = 4 };
+
+static void print_memory(const struct page *page, const struct report *report,
+                         const struct vs_shared_memory *memory, bool exported)
+{
+    fprintf(page->out, "  %-9s", exported ? "exported" : "opened");
+    if (memory->bytes != 0)
+        fprintf(page->out, " %s", size_text((int64_t)memory->bytes).text);
+    if (memory->device >= 0)
+        fprintf(page->out, " on GPU %d", memory->device);
+    fprintf(page->out, " at %s, handle %016" PRIx64, when(report->summary, memory->time_ns).text,
+            memory->handle);
+    if (exported && memory->live_known)
+        fprintf(page->out, "; %s of it in live blocks",
+                size_text((int64_t)memory->live_bytes).text);
+    if (!exported)
+        fprintf(page->out, ", not closed%s", memory->opens > 1 ? " as often as opened" : "");
+    fputc('\n', page->out);
+    report_print_by(page, report, 12, memory->site);
+}
+
+static void print_list(const struct page *page, const struct report *report,
+                       const struct vs_shared_memory *items, size_t count, bool exported)
+{
+    for (size_t i = 0; i < count && i < TOP_SHARED; i++)
+        print_memory(page, report, &items[i], exported);
+    if (count > TOP_SHARED)
+        fprintf(page->out, "  ... and %zu more %s (--json has all)\n", count - TOP_SHARED,
+                exported ? "exported" : "opened");
+    if (count != 0)
+        page_wrap(page, 4,
+                  exported ? "exported memory is in use until this process frees it; PyTorch keeps "
+                             "it until every process it was sent to has let go of it"
+                           : "opened memory counts in the process that exported it, which the "
+                             "same handle in its trace tells");
+}
+
+void report_print_shared(const struct page *page, const struct report *report)
+{
+    struct vs_shared shared;
+    int result = vs_shared_take(report->summary->state, &report->summary->objects, &shared);
+    if (result == 0 && shared.exported_count + shared.opened_count != 0) {
+        report_heading(page, "Memory shared with other processes");
+        print_list(page, report, shared.exported, shared.exported_count, true);
+        print_list(page, report, shared.opened, shared.opened_count, false);
+    }
+    vs_shared_release(&shared);
+}
