@@ -129,6 +129,24 @@ static void print_bands(const struct page *page, const struct vs_summary *summar
                 size_text(bands->managed).text);
 }
 
+/* Who asked for the local memory that no call allocates. */
+static void print_stack_limit(const struct page *page, const struct report *report,
+                              const struct vs_device_state *device)
+{
+    const struct vs_limit *limit = &device->limits[VS_LIMIT_STACK_SIZE];
+    const struct vs_summary *summary = report->summary;
+    char text[320];
+    if (!limit->set || device->implicit_bytes[VS_IMPLICIT_LOCAL_MEMORY] <= 0)
+        return;
+    snprintf(text, sizeof(text),
+             "local memory: %s set the stack of a thread to %s at %s; the driver keeps that for "
+             "every thread the device can run at once (stack x multiprocessors x threads of each)",
+             report_call_title(summary, limit->label), size_text((int64_t)limit->bytes).text,
+             when(summary, limit->time_ns).text);
+    page_wrap(page, 2, text);
+    report_print_by(page, report, 9, limit->site);
+}
+
 /* With contexts on several devices: which call made this one. */
 static void print_context(const struct page *page, const struct report *report,
                           const struct vs_device_state *device)
@@ -166,6 +184,7 @@ static void print_device(const struct page *page, const struct report *report,
                 page_alarm(page), page_count(mismatches).text, plural(mismatches),
                 report_framework_name(summary, device), page_plain(page));
     print_bands(page, summary, device);
+    print_stack_limit(page, report, device);
     report_print_categories(page, report, device);
 }
 

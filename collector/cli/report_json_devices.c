@@ -134,6 +134,28 @@ static json_t *context_json(const struct report *report, const struct vs_device_
     return object;
 }
 
+/* Limits that the driver keeps memory for, as they were set last. */
+static json_t *limits_json(const struct report *report, const struct vs_device_state *device)
+{
+    static const char *const names[VS_LIMITS] = {"stack_size", "printf_fifo_size",
+                                                 "malloc_heap_size", "device_runtime_sync_depth",
+                                                 "device_runtime_pending_launch_count"};
+    json_t *list = json_array();
+    for (size_t i = 0; i < VS_LIMITS; i++) {
+        const struct vs_limit *limit = &device->limits[i];
+        if (!limit->set)
+            continue;
+        json_t *object = json_object();
+        json_set(object, "limit", json_string(names[i]));
+        json_set(object, "value", json_count(limit->bytes));
+        json_set(object, "at_ns", time_at(report->summary, limit->time_ns));
+        json_set(object, "api", json_text(label_text(report->summary, limit->label)));
+        json_set(object, "stack", report_json_stack(report, limit->site));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 static json_t *peak_json(const struct report *report, const struct vs_device_state *device)
 {
     const struct vs_summary *summary = report->summary;
@@ -187,6 +209,7 @@ static json_t *device_json(const struct report *report, const struct vs_device_s
     json_set(object, "total_bytes",
              device->total_bytes == 0 ? json_null() : json_count(device->total_bytes));
     json_set(object, "context_created", context_json(report, device));
+    json_set(object, "limits", limits_json(report, device));
     json_set(object, "end", bands_json(summary, device, &end));
     json_set(object, "peak", peak_json(report, device));
     json_set(object, "categories", report_json_categories(report, device));

@@ -127,9 +127,13 @@ static void note_references(const struct report *report, bool *referred)
         refer(report, referred, summary->state->communicators[i].site);
     for (size_t i = 0; i < report->grown->count; i++)
         refer(report, referred, report->grown->items[i].site);
-    for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++)
-        if (summary->state->devices[i] != NULL)
-            refer(report, referred, summary->state->devices[i]->context_site);
+    for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
+        if (summary->state->devices[i] == NULL)
+            continue;
+        refer(report, referred, summary->state->devices[i]->context_site);
+        for (size_t k = 0; k < VS_LIMITS; k++)
+            refer(report, referred, summary->state->devices[i]->limits[k].site);
+    }
 }
 
 static int by_rank(const void *a, const void *b)

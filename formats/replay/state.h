@@ -104,6 +104,15 @@ struct vs_conclusion {
 };
 enum { VS_CONCLUSIONS_KEPT = 256 };
 
+/* CUlimit: what the driver keeps memory for. */
+enum { VS_LIMIT_STACK_SIZE, VS_LIMITS = 5 };
+struct vs_limit {
+    uint64_t bytes, time_ns; /* as it was set last */
+    uint32_t site;
+    uint16_t label;
+    bool set;
+};
+
 struct vs_device_state {
     const struct vs_caching_layer
         *caching_layer;   /* of the first block; NULL none, or not a known one */
@@ -177,6 +186,7 @@ struct vs_device_state {
     uint64_t primary_context;
     uint64_t losses; /* lost events of this device */
 
+    struct vs_limit limits[VS_LIMITS];
     unsigned implicit_pending; /* bits of enum vs_implicit since the last explained measurement */
     uint32_t context_site;
     uint32_t primary_retains;
@@ -190,6 +200,7 @@ struct vs_device_state {
     bool used_peak_is_measured;
     bool others_known;
     bool context_seen;
+    bool limit_waits; /* a limit was set, and no rise was seen since: it may come with a launch */
     bool touched;
 };
 

@@ -179,6 +179,20 @@ static void note_host(struct vs_state *state, const struct vs_event *event)
     state->cgroup_used = state->cgroup_limit >= 0 ? bytes_or_unknown(event->extra[0]) : -1;
 }
 
+static void note_limit(struct vs_state *state, struct vs_device_state *device,
+                       const struct vs_event *event)
+{
+    if (event->handle >= VS_LIMITS)
+        return; /* of caches: no memory */
+    device->limit_waits = true;
+    device->limits[event->handle] = (struct vs_limit){
+        .bytes = event->size,
+        .time_ns = state->now_ns,
+        .site = vs_state_site_of(state, event, event->device, VS_LAYER_DRIVER, false),
+        .label = event->label != 0 ? event->label : event->call,
+        .set = true};
+}
+
 void device_note(struct vs_state *state, const struct vs_event *event, struct vs_undo *undo)
 {
     if (event->kind == VS_KIND_OTHER_PROCESS) {
@@ -197,6 +211,8 @@ void device_note(struct vs_state *state, const struct vs_event *event, struct vs
     if (device == NULL)
         return;
     device->implicit_pending |= 1U << implicit;
+    if (event->kind == VS_KIND_LIMIT_SET)
+        note_limit(state, device, event);
     if (implicit == VS_IMPLICIT_CONTEXT)
         context_event(state, device, event, undo);
 }

@@ -241,12 +241,22 @@ void measure_lost(struct vs_state *state, struct vs_device_state *device)
     device->settled_own += placed;
 }
 
+/* What a limit costs may come with a later launch, which no event tells of. */
+static void expect_limit(struct vs_device_state *device, int64_t residual)
+{
+    if (!device->limit_waits || residual <= device->direct_slack)
+        return;
+    device->implicit_pending |= 1U << VS_IMPLICIT_LOCAL_MEMORY;
+    device->limit_waits = false;
+}
+
 /* Explains the last measurement. */
 static void settle(struct vs_state *state, struct vs_device_state *device, uint32_t thread)
 {
     int64_t known = device->settled_used + device->base_own - device->settled_own +
                     device->base_others - device->settled_others;
     int64_t own = device_own(device);
+    expect_limit(device, device->base_used - known);
     if (device->base_used != known || device->implicit_pending != 0 || device->direct_slack != 0)
         keep_conclusion(device, thread);
     explain(state, device, device->base_used - known);

@@ -69,6 +69,36 @@ Test(device, the_first_answer_is_about_before)
     lab_close(&lab);
 }
 
+/* The memory of a limit may be taken by a launch, long after the call. */
+Test(device, a_limit_costs_when_it_takes_effect)
+{
+    struct lab lab = lab_open();
+    other(&lab, 0, 0);
+    call(&lab, VS_KIND_CONTEXT_RETAIN, 16 * GIB - 500 * MIB);
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_LIMIT_SET,
+                                    .handle = VS_LIMIT_STACK_SIZE,
+                                    .size = 8192,
+                                    .free_bytes = 16 * GIB - 500 * MIB,
+                                    .flags = VS_EVENT_FREE_SAMPLED});
+    lab_sample(&lab, 16 * GIB - 500 * MIB);
+    cr_assert_eq(lab_bands(&lab).implicit[VS_IMPLICIT_LOCAL_MEMORY], 0);
+    lab_sample(&lab, 16 * GIB - 1400 * MIB);
+    lab_sample(&lab, 16 * GIB - 1600 * MIB); /* once: what comes later is not the limit's */
+    struct vs_bands bands = lab_bands(&lab);
+    cr_assert_eq(bands.implicit[VS_IMPLICIT_LOCAL_MEMORY], (int64_t)(900 * MIB));
+    cr_assert_eq(bands.implicit[VS_IMPLICIT_CONTEXT], (int64_t)(500 * MIB));
+    cr_assert_eq(bands.unexplained, (int64_t)(200 * MIB));
+    const struct vs_limit *limit = &lab_device(&lab)->limits[VS_LIMIT_STACK_SIZE];
+    cr_assert(limit->set);
+    cr_assert_eq(limit->bytes, 8192);
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_LIMIT_SET, .handle = 5, .size = 128});
+    lab_sample(&lab, 16 * GIB - 1600 * MIB);
+    lab_sample(&lab, 16 * GIB - 1700 * MIB); /* a cache's granularity keeps no memory */
+    cr_assert_eq(lab_bands(&lab).implicit[VS_IMPLICIT_LOCAL_MEMORY], (int64_t)(900 * MIB));
+    lab_check_identities(&lab);
+    lab_close(&lab);
+}
+
 /* … and what came after it, and nobody explained, is not taken off the context. */
 Test(device, the_first_answer_is_about_what_came_since)
 {

@@ -91,6 +91,18 @@ def address_space(report):
         ["128 GiB of addresses", "needs no memory"], "reserve")
 
 
+def stack_limit(report):
+    """No call allocates it: who set the limit, and what the device had less after the next launch."""
+    device = report["devices"][0]
+    faults = differing(device["end"]["implicit_bytes"], {"local_memory": (8192 - 1024) * 108 * 2048})
+    faults += differing(device["end"], {"direct_bytes": 4 * MIB, "unexplained_bytes": 0})
+    if len(device["limits"]) != 1:
+        return faults + [f"limits: {device['limits']}"]
+    limit = device["limits"][0]
+    faults += differing(limit, {"limit": "stack_size", "value": 8192, "api": "cudaDeviceSetLimit"})
+    return faults + faults_of_site(report, limit["stack"], "raise_the_limit")
+
+
 def exported(producer, consumer):
     """What the producer gave out and what the consumer keeps open are one handle."""
     given, opened = producer["shared"]["exported"], consumer["shared"]["opened"]
@@ -184,6 +196,9 @@ CASES = {
                             context_and_modules),
     "context_elsewhere": (["--devices", "2"], ["context made by cudaMalloc at", "in look_at_the_checkpoint"],
                           context_elsewhere),
+    "stack_limit": ([], ["local memory (by difference) 1.48 GiB",
+                         "cudaDeviceSetLimit set the stack of a thread to 8.00 KiB",
+                         "stack x multiprocessors x threads of each", "in raise_the_limit"], stack_limit),
     "exported": ([], ["exported 16.0 GiB on GPU 0", "Memory shared with other processes", "not closed"], exported),
     "waiting_streams": (["--memory", "12217M", "--delay", "events:100s"], [": waiting_streams", "waited for stream 0x"],
                         waiting_streams),
@@ -208,6 +223,8 @@ HEALTHY = {
     "context_and_modules": lambda report: differing(
         report["devices"][0]["end"]["implicit_bytes"], {"modules": 8 * MIB}),
     "context_elsewhere": only_on_the_second,
+    "stack_limit": lambda report: differing(report["devices"][0]["end"]["implicit_bytes"],
+                                            {"local_memory": 0}),
     "pinned_rounding": lambda report: differing(
         report["devices"][0]["end"], {"host_framework_bytes": 0, "host_pinned_bytes": 8292 * MIB}),
 }

@@ -543,19 +543,34 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 
 /* The driver keeps local memory for every thread that could be resident: stack × SMs × threads per
  * SM. What the default stack needs is part of the context's own cost. */
-static CUresult set_stack_size(struct sim_context *context, size_t stack_bytes)
+static uint64_t local_bytes(const struct sim_context *context)
 {
+    uint64_t stack_bytes = context->limits[CU_LIMIT_STACK_SIZE];
     uint64_t extra = stack_bytes > SIM_DEFAULT_STACK ? stack_bytes - SIM_DEFAULT_STACK : 0;
     uint64_t bytes = extra * SIM_SM_COUNT * SIM_THREADS_PER_SM;
-    bytes = (bytes + SIMGPU_CHUNK - 1) / SIMGPU_CHUNK * SIMGPU_CHUNK;
-    if (bytes > context->local_bytes) {
-        if (sim_charge(context->device, SIMGPU_LOCAL, bytes - context->local_bytes))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    } else if (bytes < context->local_bytes) {
-        sim_discharge(context->device, SIMGPU_LOCAL, context->local_bytes - bytes);
-    }
+    return (bytes + SIMGPU_CHUNK - 1) / SIMGPU_CHUNK * SIMGPU_CHUNK;
+}
+
+CUresult sim_grow_local(struct sim_context *context)
+{
+    uint64_t bytes = local_bytes(context);
+    if (bytes <= context->local_bytes)
+        return CUDA_SUCCESS;
+    if (sim_charge(context->device, SIMGPU_LOCAL, bytes - context->local_bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     context->local_bytes = bytes;
+    return CUDA_SUCCESS;
+}
+
+/* A smaller stack gives back at once; a larger one is there with the next launch. */
+static CUresult set_stack_size(struct sim_context *context, size_t stack_bytes)
+{
     context->limits[CU_LIMIT_STACK_SIZE] = stack_bytes;
+    uint64_t bytes = local_bytes(context);
+    if (bytes < context->local_bytes) {
+        sim_discharge(context->device, SIMGPU_LOCAL, context->local_bytes - bytes);
+        context->local_bytes = bytes;
+    }
     return CUDA_SUCCESS;
 }
 

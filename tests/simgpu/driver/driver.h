@@ -157,7 +157,7 @@ struct sim_context {
     unsigned long long id;
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
-    uint64_t local_bytes; /* charged for CU_LIMIT_STACK_SIZE */
+    uint64_t local_bytes; /* charged for CU_LIMIT_STACK_SIZE, since a launch */
     uint32_t peers;       /* bit per device whose memory this context may reach */
     struct sim_stream *legacy;
     struct sim_context *next; /* of all contexts ever made */
@@ -222,6 +222,8 @@ int sim_charge(unsigned ordinal, enum simgpu_kind kind, uint64_t bytes);
 void sim_discharge(unsigned ordinal, enum simgpu_kind kind, uint64_t bytes);
 
 /* Tells whether MEMORY of another device may be reached from CONTEXT. */
+/* Charges what a launch needs for the stacks of its threads. */
+CUresult sim_grow_local(struct sim_context *context);
 bool sim_peer_enabled(const struct sim_context *context, unsigned ordinal);
 
 /* ---- memory ---- */

@@ -31,6 +31,8 @@ static CUresult launch(CUDA_KERNEL_NODE_PARAMS_v2 kernel, CUstream handle)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     result = sim_module_bind(function->module, stream->context);
     if (result == CUDA_SUCCESS)
+        result = sim_grow_local(stream->context);
+    if (result == CUDA_SUCCESS)
         sim_capture_add(stream, CU_GRAPH_NODE_TYPE_KERNEL, &kernel, &result);
     return sim_leave(result);
 }

@@ -88,14 +88,22 @@ TEST(context_stack)
 TEST(context_stack_limit_costs_local_memory)
 {
     size_t value = 0;
+    CUmodule module;
+    CUfunction kernel;
     START_WITH("SIMGPU_MEMORY=8GiB");
     OK(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
     EXPECT_EQ(value, 1024);
+    OK(cuModuleLoadData(&module, "kernels"));
+    OK(cuModuleGetFunction(&kernel, module, "kernel"));
     OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 8192));
+    EXPECT_EQ(test_used(), 0);
+    OK(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
     EXPECT_EQ(test_used(), (8192 - 1024) * (size_t)108 * 2048);
     OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
     EXPECT_EQ(test_used(), 0);
-    EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 200 * KIB), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 200 * KIB));
+    EXPECT_EQ(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+              CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(cuCtxGetLimit(&value, (CUlimit)77), CUDA_ERROR_UNSUPPORTED_LIMIT);
 }
 
