@@ -87,6 +87,8 @@ static json_t *place_json(const struct report *report, const struct vs_place *pl
     json_set(object, "api", call ? json_text(label_text(summary, site->label)) : json_null());
     json_set(object, "segment", json_boolean(site->segment));
     report_json_stats(object, &place->stats);
+    if (site->layer == VS_LAYER_HOST)
+        json_set_bytes(object, "end_rounding_at_most_bytes", place->stats.live_rounding);
     report_json_category(report, place, object);
     add_frames(report, place, object);
     return object;

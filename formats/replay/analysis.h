@@ -33,6 +33,7 @@ struct vs_site_stats {
     uint64_t bytes; /* asked for in all */
     int64_t live_bytes, live_count;
     int64_t peak_bytes, peak_count; /* at the peak of the device's layer; valid after finish */
+    int64_t live_rounding;          /* of live pinned memory: at most so much is rounding */
     uint64_t epoch;
 };
 struct vs_sites {

@@ -24,6 +24,14 @@ static uint64_t layer_epoch(const struct vs_state *state, const struct vs_site *
     return device == NULL ? 0 : device->layers[site->layer].peak_epoch;
 }
 
+static void note_rounding(const struct vs_state *state, const struct vs_site *site,
+                          const struct vs_move *move, struct vs_site_stats *stats)
+{
+    int64_t sign = move->bytes < 0 ? -1 : 1;
+    stats->live_rounding +=
+        sign * vs_state_host_rounding(state, site->owner, (uint64_t)(sign * move->bytes));
+}
+
 static void on_move(void *self, const struct vs_state *state, const struct vs_move *move)
 {
     struct vs_sites *sites = self;
@@ -38,7 +46,10 @@ static void on_move(void *self, const struct vs_state *state, const struct vs_mo
         stats->failed++;
         return;
     }
-    settle(stats, layer_epoch(state, vs_state_site(state, move->site)));
+    const struct vs_site *site = vs_state_site(state, move->site);
+    settle(stats, layer_epoch(state, site));
+    if (site->layer == VS_LAYER_HOST)
+        note_rounding(state, site, move, stats);
     stats->live_bytes += move->bytes;
     stats->live_count += move->count;
     if (move->count > 0) {
@@ -65,6 +76,7 @@ void vs_site_stats_add(struct vs_site_stats *sum, const struct vs_site_stats *pa
     sum->live_count += part->live_count;
     sum->peak_bytes += part->peak_bytes;
     sum->peak_count += part->peak_count;
+    sum->live_rounding += part->live_rounding;
 }
 
 void vs_sites_restart(struct vs_sites *sites)

@@ -567,6 +567,11 @@ static inline const struct vs_site *vs_state_site(const struct vs_state *state, 
 {
     return site == 0 || site > state->site_count ? NULL : &state->sites[site - 1];
 }
+/*
+ * What of a block of pinned memory may be its owner's rounding, at most: a framework's host cache
+ * rounds up to a power of two, or not at all. 0 for other owners.
+ */
+int64_t vs_state_host_rounding(const struct vs_state *state, uint16_t owner, uint64_t bytes);
 const char *vs_state_owner_name(const struct vs_state *state, uint16_t owner);
 /* Name of a string id, "" when it is not defined. */
 const char *vs_state_string(const struct vs_state *state, uint32_t id);

@@ -154,6 +154,14 @@ def access_refused(report):
                                         "access_refused", "is not mapped")])
 
 
+def multicast_full(report):
+    """The handle is there, its memory is not: the device is not full."""
+    return faults_of_ooms(
+        report, {"class": "multicast", "layer": "driver", "api": "cuMulticastBindMem",
+                 "requested_bytes": 512 * MIB, "handled": True},
+        ["multicast owns no device memory"], "bind_multicast")
+
+
 def multicast_refused(report):
     return faults_of_failures(report, [("cuMulticastCreate", "CUDA_ERROR_SYSTEM_NOT_READY",
                                         "make_multicast", "fabric manager")])
@@ -185,7 +193,8 @@ def pinned_rounding(report):
     faults = differing(end, {"host_framework_bytes": 16384 * MIB,
                              "host_framework_rounding_at_most_bytes": 8192 * MIB - 1})
     site = max(report["sites"], key=lambda site: site["end_bytes"])
-    faults += differing(site, {"layer": "host", "end_bytes": 16384 * MIB})
+    faults += differing(site, {"layer": "host", "end_bytes": 16384 * MIB,
+                               "end_rounding_at_most_bytes": 8192 * MIB - 1})
     return faults + faults_of_site(report, site["stack"], "pinned_rounding")
 
 
@@ -211,6 +220,8 @@ CASES = {
     "access_refused": ([], ["1 x cuMemSetAccess: CUDA_ERROR_INVALID_VALUE"], access_refused),
     "multicast_refused": (["--fail", "cuMulticastCreate:1:system_not_ready"],
                           ["the fabric manager must run"], multicast_refused),
+    "multicast_full": (["--fail", "cuMulticastBindMem:1:out_of_memory"],
+                       ["cuMulticastBindMem of 512 MiB", ": multicast"], multicast_full),
     "peer_twice": (["--devices", "2"], ["1 x cudaDeviceEnablePeerAccess: cudaErrorPeerAccessAlreadyEnabled"],
                    peer_twice),
     "peer_unsupported": (["--devices", "2", "--fail", "cuCtxEnablePeerAccess:1:peer_access_unsupported"],

@@ -266,6 +266,26 @@ static void multicast_refused(bool healthy)
     device_memory(MIB);
 }
 
+SITE void bind_multicast(CUmemGenericAllocationHandle multicast,
+                         CUmemGenericAllocationHandle memory)
+{
+    (void)cuMulticastBindMem(multicast, 0, memory, 0, 512 * MIB, 0);
+}
+
+/* A group whose memory the switch has no room for (the launcher lets the call fail). */
+static void multicast_full(bool healthy)
+{
+    CUmulticastObjectProp wanted = {.numDevices = 1, .size = 512 * MIB};
+    CUmemGenericAllocationHandle multicast;
+    first_call();
+    if (!healthy) {
+        NEED(cuMulticastCreate(&multicast, &wanted));
+        NEED(cuMulticastAddDevice(multicast, 0));
+        bind_multicast(multicast, create(512 * MIB));
+    }
+    device_memory(MIB);
+}
+
 SITE void reach_peer(int peer)
 {
     (void)cudaDeviceEnablePeerAccess(peer, 0);
@@ -330,6 +350,7 @@ static const struct {
     {"map_refused", map_refused},
     {"access_refused", access_refused},
     {"multicast_refused", multicast_refused},
+    {"multicast_full", multicast_full},
     {"peer_twice", peer_twice},
     {"peer_unsupported", peer_unsupported},
     {"pinned_twice", pinned_twice},
