@@ -40,13 +40,18 @@ static struct share largest_share(const struct vs_summary *summary,
                                   const struct vs_device_state *device,
                                   const struct vs_bands *bands)
 {
+    static const char *const implicit[VS_IMPLICITS] = {[VS_IMPLICIT_CONTEXT] = "the CUDA context",
+                                                       [VS_IMPLICIT_MODULES] = "loaded modules",
+                                                       [VS_IMPLICIT_GRAPHS] = "executable graphs",
+                                                       [VS_IMPLICIT_LOCAL_MEMORY] =
+                                                           "local memory of threads (a limit)",
+                                                       [VS_IMPLICIT_OTHER] = "CUDA itself"};
     struct share largest = {"", 0};
     for (size_t i = 0; i < bands->owners; i++)
         keep_larger(&largest, report_owner_title(summary, bands->by_owner[i].owner),
                     bands->by_owner[i].bytes);
     for (int i = 0; i < VS_IMPLICITS; i++)
-        keep_larger(&largest, i == VS_IMPLICIT_CONTEXT ? "the CUDA context" : "CUDA itself",
-                    bands->implicit[i]);
+        keep_larger(&largest, implicit[i], bands->implicit[i]);
     keep_larger(&largest, "other processes", bands->other_process);
     keep_larger(&largest, "nobody that the trace shows", bands->unexplained);
     keep_larger(&largest, report_framework_name(summary, device), bands->reserved);
@@ -110,13 +115,24 @@ static struct page_text survived(const struct report *report)
     return out;
 }
 
+/* NULL: none, or none that matters. */
+static const struct vs_failure *last_failure(const struct vs_failures *failures)
+{
+    const struct vs_failure *last = NULL;
+    for (size_t i = 0; i < failures->count; i++)
+        if (!vs_failure_is_harmless(&failures->items[i]) &&
+            (last == NULL || failures->items[i].last_ns >= last->last_ns))
+            last = &failures->items[i];
+    return last;
+}
+
 /* "; the last call that failed: cuMemMap at 3.00 s: CUDA_ERROR_INVALID_VALUE", or nothing. */
 static void describe_last_failure(const struct vs_summary *summary, char *out, size_t room)
 {
     out[0] = 0;
-    if (summary->failures.count == 0)
+    const struct vs_failure *last = last_failure(&summary->failures);
+    if (last == NULL)
         return;
-    const struct vs_failure *last = &summary->failures.items[summary->failures.last];
     char buffer[32];
     snprintf(out, room, "; the last call that failed: %s at %s: %s",
              vs_state_string(summary->state, last->label), when(summary, last->last_ns).text,

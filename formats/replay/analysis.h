@@ -170,6 +170,8 @@ int vs_failures_start(struct vs_failures *failures, struct vs_state *state);
 void vs_failures_release(struct vs_failures *failures);
 /* What such a failure usually means; never NULL. */
 const char *vs_failure_hint(const struct vs_failure *failure);
+/* Peer access that was on, or off, as was asked for: programs try and go on. */
+bool vs_failure_is_harmless(const struct vs_failure *failure);
 
 /* ---- objects.c: what costs memory without a size of its own ----------------------------- */
 

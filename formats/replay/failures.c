@@ -12,6 +12,8 @@ enum {
     RESULT_OUT_OF_MEMORY = 2,
     RESULT_SHUT_DOWN = 4,
     RESULT_NOT_READY = 600,
+    RESULT_PEER_ENABLED = 704,
+    RESULT_PEER_NOT_ENABLED = 705,
     FAILURES_KEPT = 4096 /* different (call, error) pairs; a damaged file has no more */
 };
 
@@ -137,8 +139,9 @@ static const struct hint hints[] = {
      "the two devices cannot reach each other's memory: no link or bridge between them, "
      "different kinds of device, or switched off by the system (ACS, a virtual machine); copies go "
      "through the host"},
-    {704, ANY_KIND, "peer access was enabled before: harmless"},
-    {705, ANY_KIND, "peer access to that device was not enabled from this context: harmless"},
+    {RESULT_PEER_ENABLED, ANY_KIND, "peer access was enabled before: harmless"},
+    {RESULT_PEER_NOT_ENABLED, ANY_KIND,
+     "peer access to that device was not enabled from this context: harmless"},
     {709, ANY_KIND, "the context was destroyed while it was in use"},
     {710, ANY_KIND, "an assertion in an earlier kernel failed; every later call fails with it"},
     {711, ANY_KIND,
@@ -184,6 +187,11 @@ static const struct hint hints[] = {
      "not permitted here: IPC of this kind of memory, or a call the stream's state forbids"},
     {801, ANY_KIND, "not supported by this device, driver or kind of memory"},
 };
+
+bool vs_failure_is_harmless(const struct vs_failure *failure)
+{
+    return failure->result == RESULT_PEER_ENABLED || failure->result == RESULT_PEER_NOT_ENABLED;
+}
 
 const char *vs_failure_hint(const struct vs_failure *failure)
 {

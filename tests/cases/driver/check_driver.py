@@ -200,12 +200,12 @@ def pinned_rounding(report):
 
 # Case: options of the simulated device, what its page says, what its report must show.
 CASES = {
-    "context_and_modules": (["--module", "8M"], ["512 MiB of it by CUDA itself",
+    "context_and_modules": (["--module", "8M"], ["512 MiB of it by loaded modules",
                                                  "modules (by difference) 512 MiB"],
                             context_and_modules),
     "context_elsewhere": (["--devices", "2"], ["context made by cudaMalloc at", "in look_at_the_checkpoint"],
                           context_elsewhere),
-    "stack_limit": ([], ["local memory (by difference) 1.48 GiB",
+    "stack_limit": ([], ["1.48 GiB of it by local memory of threads", "local memory (by difference) 1.48 GiB",
                          "cudaDeviceSetLimit set the stack of a thread to 8.00 KiB",
                          "stack x multiprocessors x threads of each", "in raise_the_limit"], stack_limit),
     "exported": ([], ["exported 16.0 GiB on GPU 0", "Memory shared with other processes", "not closed"], exported),
