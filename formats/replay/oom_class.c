@@ -16,6 +16,8 @@
 #define WALK_LIMIT 20000000ULL
 /* A segment is pinned when its live blocks are at most this part of it. */
 #define PINNED_BY_AT_MOST 8
+/* The device gives memory in pages of so much, for page tables too. */
+#define PAGE_TABLE (2ULL << 20)
 
 const char *vs_oom_class_name(enum vs_oom_class class)
 {
@@ -383,6 +385,20 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
     vs_layout_release(&layout);
 }
 
+/* Mapping memory that is there already takes no more than page tables. */
+static bool decided_by_mapping(struct vs_oom *oom, uint8_t kind)
+{
+    if (kind != VS_KIND_MAP && kind != VS_KIND_SET_ACCESS)
+        return false;
+    bool known = oom->free_bytes <= INT64_MAX;
+    vs_oom_decide(oom, known && oom->free_bytes < PAGE_TABLE ? VS_OOM_FULL : VS_OOM_UNKNOWN,
+                  "mapping %s that were created before takes no memory but page tables; free on "
+                  "the device: %s",
+                  size((int64_t)oom->requested).text,
+                  known ? size((int64_t)oom->free_bytes).text : "not known");
+    return true;
+}
+
 /* The thread's last request that failed; NULL: none. */
 static const struct vs_oom *earlier_request(const struct vs_ooms *ooms, uint32_t thread)
 {
@@ -427,7 +443,8 @@ void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
         vs_oom_decide(oom, VS_OOM_UNKNOWN, "the device of the call is not known");
         return;
     }
-    decide_on_device(ooms, oom, device);
+    if (!decided_by_mapping(oom, kind))
+        decide_on_device(ooms, oom, device);
 }
 
 void vs_oom_blame_others(struct vs_oom *oom, int64_t other_bytes)

@@ -54,15 +54,30 @@ static void note_others(const struct vs_device_state *device, struct vs_oom *oom
             note_other(oom, (struct vs_oom_other){pid, *bytes});
 }
 
+/* A mapping is a call of no device, but the memory it maps is of one. */
+static int8_t device_of(const struct vs_state *state, const struct vs_event *event)
+{
+    if (event->device >= 0)
+        return event->device;
+    if (event->kind == VS_KIND_SET_ACCESS)
+        return event->extra[0] <= INT8_MAX ? (int8_t)event->extra[0] : VS_DEVICE_UNKNOWN;
+    const struct vs_handle *handle =
+        event->kind == VS_KIND_MAP ? vs_handles_get(&state->handles, event->handle) : NULL;
+    if (handle == NULL || handle->physical == 0 || handle->physical > state->physical_count)
+        return VS_DEVICE_UNKNOWN;
+    return state->physicals[handle->physical - 1].device;
+}
+
 static void describe(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced,
                      enum vs_layer layer, struct vs_oom *oom)
 {
     const struct vs_event *event = &sequenced->event;
-    const struct vs_device_state *device = vs_state_device(ooms->state, event->device);
+    int8_t ordinal = device_of(ooms->state, event);
+    const struct vs_device_state *device = vs_state_device(ooms->state, ordinal);
     *oom = (struct vs_oom){.time_ns = ooms->now_ns,
                            .sequence = sequenced->sequence,
                            .thread = sequenced->thread,
-                           .device = event->device,
+                           .device = ordinal,
                            .layer = (uint8_t)layer,
                            .label = label_of(event),
                            .requested = event->size,

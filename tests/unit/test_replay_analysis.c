@@ -456,6 +456,35 @@ Test(ooms, a_give_up_behind_a_window_closes_its_attempts)
     lab_close(&lab);
 }
 
+/* A mapping is of the device its memory is of, and takes page tables only. */
+Test(ooms, a_mapping_takes_page_tables)
+{
+    static const struct {
+        uint64_t free_bytes;
+        enum vs_oom_class class;
+    } cases[] = {{MIB, VS_OOM_FULL}, {2 * MIB, VS_OOM_UNKNOWN}, {4 * GIB, VS_OOM_UNKNOWN}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lab lab = lab_open();
+        struct vs_ooms ooms = {0};
+        vs_ooms_start(&ooms, lab.state);
+        lab_create(&lab, PROGRAM, 0x51, 64 * MIB);
+        lab_sample(&lab, cases[i].free_bytes);
+        lab_put(&lab, (struct vs_event){.kind = VS_KIND_MAP,
+                                        .device = VS_DEVICE_UNKNOWN,
+                                        .handle = 0x51,
+                                        .size = 64 * MIB,
+                                        .result = 2,
+                                        .free_bytes = VS_FREE_UNKNOWN});
+        cr_assert_eq(vs_ooms_finish(&ooms, true), 0);
+        cr_assert_eq(ooms.count, 1);
+        cr_expect_eq(ooms.items[0].device, 0);
+        cr_expect_eq(ooms.items[0].class, cases[i].class, "%s", ooms.items[0].why);
+        cr_expect_not(ooms.items[0].retry_known);
+        vs_ooms_release(&ooms);
+        lab_close(&lab);
+    }
+}
+
 /* ---- failures and objects ---------------------------------------------------------------- */
 
 Test(failures, grouped_by_call_and_error)

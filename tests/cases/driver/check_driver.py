@@ -174,6 +174,13 @@ def pinned_twice(report):
          "is not pinned")])
 
 
+def without_memory(call):
+    return lambda report: faults_of_ooms(
+        report, {"class": "unknown", "layer": "driver", "api": call, "device": 0, "retry_would_succeed": None,
+                 "requested_bytes": 64 * MIB, "free_bytes": 80 * GIB - 300 * MIB - 128 * MIB},
+        ["mapping 64.0 MiB", "but page tables", "79.6 GiB"], "map_and_open")
+
+
 def peer_twice(report):
     return faults_of_failures(report, [
         ("cudaDeviceEnablePeerAccess", "cudaErrorPeerAccessAlreadyEnabled", "reach_peer",
@@ -218,6 +225,12 @@ CASES = {
                       address_space),
     "map_refused": ([], ["1 x cuMemMap: CUDA_ERROR_INVALID_VALUE"], map_refused),
     "access_refused": ([], ["1 x cuMemSetAccess: CUDA_ERROR_INVALID_VALUE"], access_refused),
+    "map_without_memory": (["--fail", "cuMemMap:2:out_of_memory"],
+                           ["cuMemMap of 64.0 MiB on GPU 0, the program went on: unknown"],
+                           without_memory("cuMemMap")),
+    "access_without_memory": (["--fail", "cuMemSetAccess:2:out_of_memory"],
+                              ["cuMemSetAccess of 64.0 MiB on GPU 0, the program went on: unknown"],
+                              without_memory("cuMemSetAccess")),
     "multicast_refused": (["--fail", "cuMulticastCreate:1:system_not_ready"],
                           ["the fabric manager must run"], multicast_refused),
     "multicast_full": (["--fail", "cuMulticastBindMem:1:out_of_memory"],

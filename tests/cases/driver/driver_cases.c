@@ -235,6 +235,16 @@ static void map_refused(bool healthy)
     map_and_open(range, create(64 * MIB));
 }
 
+/* Two mappings, of which the launcher lets one call fail for want of memory. */
+static void no_page_tables(bool healthy)
+{
+    first_call();
+    CUdeviceptr range = reserve(GIB);
+    map_and_open(range, create(64 * MIB));
+    if (!healthy)
+        map_and_open(range + 64 * MIB, create(64 * MIB));
+}
+
 /* The right to use the range is asked for with no memory behind it. */
 static void access_refused(bool healthy)
 {
@@ -349,6 +359,8 @@ static const struct {
     {"address_space", address_space},
     {"map_refused", map_refused},
     {"access_refused", access_refused},
+    {"map_without_memory", no_page_tables},
+    {"access_without_memory", no_page_tables},
     {"multicast_refused", multicast_refused},
     {"multicast_full", multicast_full},
     {"peer_twice", peer_twice},
