@@ -9,6 +9,7 @@
 #include "replay/growth.h"
 #include "replay/places.h"
 #include "replay/recent.h"
+#include "replay/shared.h"
 #include "replay/summary.h"
 
 struct report_options {
@@ -32,6 +33,8 @@ struct report_other {
     bool ended_badly;
     int64_t peak_bytes; /* of its fullest device's top layer */
     json_int_t rank;    /* -1 unknown */
+    json_int_t pid;
+    struct vs_shared shared; /* what it exported or opened and has at its end */
 };
 
 struct report_others {
@@ -50,6 +53,14 @@ struct report {
     const struct vs_recents *recents;
     const struct vs_cuts *beside; /* what the trace that goes with it lacks; may be NULL */
 };
+
+/*
+ * The next process of the folder's other traces that has the same memory: `exported` memory of
+ * this one open, or exported what this one opened. `*from`: 0 at first. NULL: no more.
+ */
+const struct report_other *report_shared_with(const struct report *report,
+                                              const struct vs_shared_memory *memory, bool exported,
+                                              size_t *from);
 
 /*
  * report.c: finds out which sites of a summary are one place and what grows, and

@@ -60,9 +60,12 @@ int report_list_traces(const char *path, struct report_folder *folder)
     return result;
 }
 
-static struct report_other describe(const char *path, const struct vs_summary *summary)
+/* Returns 0 or -ENOMEM; what it shares is to be released in any case. */
+static int describe(const char *path, const struct vs_summary *summary, struct report_other *out)
 {
     struct report_other other = {.path = path, .ended = summary->ended, .rank = -1};
+    int result = vs_shared_take(summary->state, &summary->objects, &other.shared);
+    other.pid = json_integer_value(json_object_get(summary->process, "pid"));
     const json_t *rank = json_object_get(summary->process, "rank");
     if (json_is_integer(rank))
         other.rank = json_integer_value(rank);
@@ -75,7 +78,30 @@ static struct report_other describe(const char *path, const struct vs_summary *s
         if (peak > other.peak_bytes)
             other.peak_bytes = peak;
     }
-    return other;
+    *out = other;
+    return result;
+}
+
+static bool has_handle(const struct vs_shared_memory *items, size_t count, uint64_t handle)
+{
+    for (size_t i = 0; i < count; i++)
+        if (items[i].handle == handle)
+            return true;
+    return false;
+}
+
+const struct report_other *report_shared_with(const struct report *report,
+                                              const struct vs_shared_memory *memory, bool exported,
+                                              size_t *from)
+{
+    while (report->others != NULL && *from < report->others->count) {
+        const struct report_other *other = &report->others->items[(*from)++];
+        const struct vs_shared *shared = &other->shared;
+        if (exported ? has_handle(shared->opened, shared->opened_count, memory->handle)
+                     : has_handle(shared->exported, shared->exported_count, memory->handle))
+            return other;
+    }
+    return NULL;
 }
 
 static bool matters_more(const struct report_other *a, const struct report_other *b)
@@ -97,8 +123,10 @@ static bool describe_all(struct report_folder *folder)
             folder->all_read = false;
             continue;
         }
-        traces->items[traces->count++] = describe(folder->paths[i], summary);
+        int result = describe(folder->paths[i], summary, &traces->items[traces->count++]);
         vs_summary_free(summary);
+        if (result != 0)
+            return false;
     }
     for (size_t i = 1; i < traces->count; i++) {
         if (!matters_more(&traces->items[i], &traces->items[0]))
@@ -131,5 +159,7 @@ void report_release_folder(struct report_folder *folder)
     for (size_t i = 0; i < folder->path_count; i++)
         free(folder->paths[i]);
     free(folder->paths);
+    for (size_t i = 0; i < folder->traces.count; i++)
+        vs_shared_release(&folder->traces.items[i].shared);
     free(folder->traces.items);
 }

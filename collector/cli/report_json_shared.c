@@ -12,6 +12,22 @@ static json_t *handle_json(uint64_t handle)
     return json_string(text);
 }
 
+/* The processes of the folder's other traces that have the same memory. */
+static json_t *others_json(const struct report *report, const struct vs_shared_memory *memory,
+                           bool exported)
+{
+    json_t *list = json_array();
+    size_t from = 0;
+    const struct report_other *other;
+    while ((other = report_shared_with(report, memory, exported, &from)) != NULL) {
+        json_t *object = json_object();
+        json_set(object, "pid", json_integer(other->pid));
+        json_set(object, "file", json_text(other->path));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 static json_t *list_json(const struct report *report, const struct vs_shared_memory *items,
                          size_t count, bool exported)
 {
@@ -30,6 +46,9 @@ static json_t *list_json(const struct report *report, const struct vs_shared_mem
         } else {
             json_set(object, "opens", json_count(memory->opens));
         }
+        if (report->others != NULL)
+            json_set(object, exported ? "open_in" : "exported_by",
+                     others_json(report, memory, exported));
         json_array_append_new(list, object);
     }
     return list;

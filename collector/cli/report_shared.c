@@ -10,6 +10,17 @@
 
 enum { TOP_SHARED = 4 };
 
+/* Of a folder's traces: who has it open, or whose it is. */
+static void print_others(const struct page *page, const struct report *report,
+                         const struct vs_shared_memory *memory, bool exported)
+{
+    size_t from = 0;
+    const struct report_other *other;
+    while ((other = report_shared_with(report, memory, exported, &from)) != NULL)
+        fprintf(page->out, "            %s pid %" JSON_INTEGER_FORMAT ", %s\n",
+                exported ? "open in" : "exported by", other->pid, page_fit(other->path, 60).text);
+}
+
 static void print_memory(const struct page *page, const struct report *report,
                          const struct vs_shared_memory *memory, bool exported)
 {
@@ -26,6 +37,7 @@ static void print_memory(const struct page *page, const struct report *report,
     if (!exported)
         fprintf(page->out, ", not closed%s", memory->opens > 1 ? " as often as opened" : "");
     fputc('\n', page->out);
+    print_others(page, report, memory, exported);
     report_print_by(page, report, 12, memory->site);
 }
 

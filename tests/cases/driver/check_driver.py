@@ -103,8 +103,9 @@ def stack_limit(report):
     return faults + faults_of_site(report, limit["stack"], "raise_the_limit")
 
 
-def exported(producer, consumer):
-    """What the producer gave out and what the consumer keeps open are one handle."""
+def exported(producer, consumer, folder):
+    """What the producer gave out and what the consumer keeps open are one handle; the folder's report
+    puts them together."""
     given, opened = producer["shared"]["exported"], consumer["shared"]["opened"]
     if len(given) != 1 or len(opened) != 1 or producer["shared"]["opened"] or consumer["shared"]["exported"]:
         return [f"shared: {producer['shared']}, {consumer['shared']}"]
@@ -112,6 +113,10 @@ def exported(producer, consumer):
     faults += differing(opened[0], {"handle": given[0]["handle"], "opens": 1, "device": 0})
     faults += faults_of_site(producer, given[0]["stack"], "produce")
     faults += faults_of_site(consumer, opened[0]["stack"], "consume")
+    together = folder["shared"]["exported"][0]
+    faults += differing(folder["process"], {"pid": producer["process"]["pid"]})
+    faults += differing(together, dict(given[0], open_in=together["open_in"]))
+    faults += differing(together["open_in"][0] if together["open_in"] else {}, {"pid": consumer["process"]["pid"]})
     # It counts once, in the producer; what the consumer's device shows of it is not certain to be its own.
     ends = [report["devices"][0]["end"] for report in (producer, consumer)]
     faults += differing(ends[0], {"direct_bytes": 16 * GIB + 2 * MIB})
@@ -215,7 +220,7 @@ CASES = {
     "stack_limit": ([], ["1.48 GiB of it by local memory of threads", "local memory (by difference) 1.48 GiB",
                          "cudaDeviceSetLimit set the stack of a thread to 8.00 KiB",
                          "stack x multiprocessors x threads of each", "in raise_the_limit"], stack_limit),
-    "exported": ([], ["exported 16.0 GiB on GPU 0", "Memory shared with other processes", "not closed"], exported),
+    "exported": ([], ["exported 16.0 GiB on GPU 0", "Memory shared with other processes", "not closed", "open in pid"], exported),
     "waiting_streams": (["--memory", "12217M", "--delay", "events:100s"], [": waiting_streams", "waited for stream 0x"],
                         waiting_streams),
     "upstream_blocks": ([], ["1.00 GiB were cached and free, but the largest free block was 768 MiB"],
@@ -255,7 +260,8 @@ HEALTHY = {
 
 
 def play(arguments, name, healthy):
-    """The reports and pages of a case's processes, the one that was started first."""
+    """The reports of a case's processes, the one that was started first, and where there are several
+    that of their folder; their pages, in one."""
     options = CASES[name][0]
     with tempfile.TemporaryDirectory(prefix="vramscope-cases-") as folder:
         words = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu, *options,
@@ -264,9 +270,11 @@ def play(arguments, name, healthy):
                               env=dict(os.environ, VRAMSCOPE_LOG="error"))
         if done.returncode != 0:
             raise SystemExit(f"{name}: status {done.returncode}")
-        traces = [(real_torch.report_of(arguments, trace), real_torch.page_of(arguments, trace))
-                  for trace in pathlib.Path(folder).rglob("*.vscope")]
-    traces.sort(key=lambda trace: trace[0]["process"]["pid"])
+        files = list(pathlib.Path(folder).rglob("*.vscope"))
+        traces = [(real_torch.report_of(arguments, file), real_torch.page_of(arguments, file)) for file in files]
+        traces.sort(key=lambda trace: trace[0]["process"]["pid"])
+        if len(files) > 1:
+            traces.append((real_torch.report_of(arguments, folder), real_torch.page_of(arguments, folder)))
     return [report for report, _ in traces], " ".join(" ".join(page for _, page in traces).split())
 
 
