@@ -267,10 +267,16 @@ def play(arguments, name, healthy):
         words = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu, *options,
                  "--", arguments.program, name, *(["healthy"] if healthy else [])]
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=120, check=False,
-                              env=dict(os.environ, VRAMSCOPE_LOG="error"))
+                              env=dict(os.environ, VRAMSCOPE_LOG="error",
+                                       VRAMSCOPE_SAMPLE="always"))  # so short a run has little time for it
         if done.returncode != 0:
             raise SystemExit(f"{name}: status {done.returncode}")
         files = list(pathlib.Path(folder).rglob("*.vscope"))
+        for file in files:
+            verified = subprocess.run([arguments.bin / "vramscope", "verify", file], stdout=subprocess.PIPE,
+                                      text=True, check=False)
+            if verified.returncode != 0:
+                raise SystemExit(f"{name}: verify:\n{verified.stdout}")
         traces = [(real_torch.report_of(arguments, file), real_torch.page_of(arguments, file)) for file in files]
         traces.sort(key=lambda trace: trace[0]["process"]["pid"])
         if len(files) > 1:
