@@ -31,7 +31,8 @@
 enum { GAPS_LISTED = 8 };
 
 static const char help[] =
-    "usage: vramscope pack [-o OUT.zip] [--yes] [--force] [--limit SIZE] TRACE|DIR\n"
+    "usage: vramscope pack [-o OUT.zip] [--yes] [--force] [--limit SIZE] [--from T] [--to T] "
+    "TRACE|DIR\n"
     "\n"
     "Makes one .zip for an issue tracker: the redacted trace (see `vramscope redact`), and the\n"
     "report of it as text, Markdown, JSON and an HTML page. Says what is inside, and asks before\n"
@@ -46,6 +47,10 @@ static const char help[] =
     "  --limit SIZE   larger it must not be (10 MB): the HTML page is left out, then the\n"
     "                 trace is cut to what was around the peaks, the failures and the end,\n"
     "                 or left out; the reports are of all of it\n"
+    "  --from T, --to T\n"
+    "                 cuts the trace to what happened then, and what was around the peaks, the\n"
+    "                 failures and the end; seconds since the beginning, before the end if below\n"
+    "                 zero (12.5, 300ms, -2)\n"
     "\n"
     "Exit status: 0 done, 1 could not, not all of the trace could be read, or a file is left\n"
     "out, 2 usage.\n";
@@ -101,7 +106,8 @@ struct packing {
     const char *out;
     bool yes, force;
     int64_t limit_bytes;
-    const char *trace_path; /* the redacted copy */
+    struct vs_window window; /* of the trace, if one was chosen */
+    const char *trace_path;  /* the redacted copy */
     int trace_fd;
     uint64_t trace_bytes;
     struct zip_member members[MEMBERS];
@@ -149,6 +155,11 @@ static uint64_t archive_bytes(const struct packing *packing)
     return zip_bytes(packing->members + packing->first, packing->end - packing->first);
 }
 
+static bool is_chosen(const struct packing *packing)
+{
+    return packing->window.has_from || packing->window.has_to;
+}
+
 /* What the trace in the archive lacks. */
 static void list_cut(const struct packing *packing)
 {
@@ -156,8 +167,12 @@ static void list_cut(const struct packing *packing)
     char text[160];
     if (cuts->gaps == 0)
         return;
-    printf("cut: %s, of %s, because of --limit %" PRId64 ":\n", TRACE_NAME,
-           vs_format_size((int64_t)packing->trace_bytes).text, packing->limit_bytes);
+    printf("cut: %s, of %s, because of ", TRACE_NAME,
+           vs_format_size((int64_t)packing->trace_bytes).text);
+    if (is_chosen(packing))
+        printf("--from and --to:\n");
+    else
+        printf("--limit %" PRId64 ":\n", packing->limit_bytes);
     for (size_t i = 0; i < cuts->count && i < GAPS_LISTED; i++) {
         vs_gap_text(&cuts->items[i], packing->start_ns, text, sizeof(text));
         printf("  %s\n", text);
@@ -228,18 +243,20 @@ static int make_rows(struct packing *packing, const struct report *report)
 }
 
 /* The trace cut to the room that is left. False with a line on stderr; `first` says if it is in. */
-static bool cut_trace(struct packing *packing, const struct report *report)
+static bool cut_trace(struct packing *packing, const struct report *report,
+                      const struct pack_window *chosen)
 {
     uint64_t others = archive_bytes(packing) - packing->trace_bytes + NOTE_BYTES;
     uint64_t limit_bytes = (uint64_t)packing->limit_bytes;
     packing->first = 1;
     if (others >= limit_bytes)
         return true;
-    pack_cut_make(&packing->cut, packing->trace_path, packing->cut_fd, limit_bytes - others);
+    pack_cut_make(&packing->cut, packing->trace_path, packing->cut_fd, limit_bytes - others,
+                  chosen);
     if (packing->cut.bytes == 0)
         return true;
     struct report told = *report;
-    told.beside = &packing->cut.cuts;
+    told.beside = packing->cut.cuts.gaps != 0 ? &packing->cut.cuts : NULL;
     packing->first = 0;
     int error = zip_store(TRACE_NAME, packing->cut_fd, packing->cut.bytes, packing->members);
     if (error == 0)
@@ -249,11 +266,26 @@ static bool cut_trace(struct packing *packing, const struct report *report)
     return error == 0;
 }
 
-/*
- * Leaves out or cuts what the limit has no room for; a page that leaves half of it to the
- * trace stays. False with a line on stderr, also when the reports alone are too large.
- */
-static bool fit(struct packing *packing, const struct report *report)
+/* The trace cut to the part that was chosen; the page is in if there is room for it as well. */
+static bool cut_to_window(struct packing *packing, const struct report *report)
+{
+    struct pack_window chosen;
+    size_t end = packing->end;
+    if (vs_summary_stretch(report->summary, &packing->window, &chosen.from_ns, &chosen.to_ns) !=
+        0) {
+        fprintf(stderr, "vramscope: --from and --to leave nothing of the run, which took %s\n",
+                vs_format_time(report->summary->duration_ns).text);
+        return false;
+    }
+    packing->end = PAGE;
+    if (!cut_trace(packing, report, &chosen))
+        return false;
+    packing->end = end;
+    return true;
+}
+
+/* Leaves out the page, or cuts the trace, where that gives room. */
+static bool cut_to_limit(struct packing *packing, const struct report *report)
 {
     size_t end = packing->end;
     if (is_too_large(packing))
@@ -264,9 +296,20 @@ static bool fit(struct packing *packing, const struct report *report)
         if (archive_bytes(packing) > (uint64_t)packing->limit_bytes / 2)
             packing->end = PAGE;
         packing->first = 0;
-        if (!cut_trace(packing, report))
-            return false;
+        return cut_trace(packing, report, NULL);
     }
+    return true;
+}
+
+/*
+ * Leaves out or cuts what the limit has no room for, or what was not chosen; a page that leaves
+ * half of it to the trace stays. False with a line on stderr, also when the reports alone are too
+ * large.
+ */
+static bool fit(struct packing *packing, const struct report *report)
+{
+    if (!(is_chosen(packing) ? cut_to_window(packing, report) : cut_to_limit(packing, report)))
+        return false;
     if (is_too_large(packing))
         packing->end = PAGE;
     if (!is_too_large(packing))
@@ -372,7 +415,7 @@ static int pack_trace(const char *trace, struct packing *packing,
         packing->trace_path = path;
         if (redact_trace(trace, copy_name, packing->trace_fd, &redacted, &whole)) {
             packing->trace_bytes = redacted.bytes;
-            if (redacted.bytes > (uint64_t)packing->limit_bytes)
+            if (redacted.bytes > (uint64_t)packing->limit_bytes || is_chosen(packing))
                 pack_cut_begin(&packing->cut, path);
             status = pack_copy(packing, others);
         }
@@ -426,12 +469,13 @@ int cmd_pack(int argc, char **argv)
 {
     struct packing packing = {
         .out = DEFAULT_OUT, .limit_bytes = LIMIT_BYTES, .trace_fd = -1, .cut_fd = -1};
-    const char *path, *limit = NULL;
+    const char *path, *limit = NULL, *from = NULL, *to = NULL;
+    struct vs_window *window = &packing.window;
     struct stat found;
-    const struct option_rule options[] = {{"-o OUT", NULL, &packing.out},
-                                          {"--yes", &packing.yes, NULL},
-                                          {"--force", &packing.force, NULL},
-                                          {"--limit SIZE", NULL, &limit}};
+    const struct option_rule options[] = {
+        {"-o OUT", NULL, &packing.out},    {"--yes", &packing.yes, NULL},
+        {"--force", &packing.force, NULL}, {"--limit SIZE", NULL, &limit},
+        {"--from TIME", NULL, &from},      {"--to TIME", NULL, &to}};
     int status =
         parse_arguments(argc, argv, help, options, sizeof(options) / sizeof(options[0]), &path);
     if (status >= 0)
@@ -445,6 +489,9 @@ int cmd_pack(int argc, char **argv)
         fprintf(stderr, "vramscope pack: --limit takes a size such as 25M, not '%s'\n", limit);
         return CMD_USAGE;
     }
+    if (!take_bound("pack", "--from", from, &window->has_from, &window->from_ns) ||
+        !take_bound("pack", "--to", to, &window->has_to, &window->to_ns))
+        return CMD_USAGE;
     if (!output_check(packing.out, packing.force))
         return CMD_FAILED;
     bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);

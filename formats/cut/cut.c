@@ -11,7 +11,7 @@
 #include "cut_internal.h"
 
 #define CHUNK_EVENTS 65536U
-enum { ZSTD_LEVEL = 6, TRIES = 5, LEAST_RADIUS = 256 };
+enum { ZSTD_LEVEL = 6, TRIES = 5 };
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
@@ -219,7 +219,9 @@ struct search {
 static uint64_t scale(uint64_t radius, double by)
 {
     double scaled = (double)radius * by;
-    return scaled < LEAST_RADIUS ? LEAST_RADIUS : scaled > 1e15 ? (uint64_t)1e15 : (uint64_t)scaled;
+    return scaled < VS_CUT_LEAST_RADIUS ? VS_CUT_LEAST_RADIUS
+           : scaled > 1e15              ? (uint64_t)1e15
+                                        : (uint64_t)scaled;
 }
 
 /* As if every event took as many bytes as it does in the original. */
@@ -227,7 +229,7 @@ static uint64_t first_guess(const struct vs_cut *cut, uint64_t limit_bytes)
 {
     double bytes = (double)vs_reader_status(cut->reader)->file_bytes / (double)(cut->events + 1);
     double room = (double)limit_bytes * 0.9 / bytes;
-    uint64_t fits = LEAST_RADIUS, too_wide = cut->events + LEAST_RADIUS;
+    uint64_t fits = VS_CUT_LEAST_RADIUS, too_wide = cut->events + VS_CUT_LEAST_RADIUS;
     while (fits + fits / 16 < too_wide) {
         uint64_t middle = fits + (too_wide - fits) / 2;
         if ((double)cut_covered(cut, middle) <= room)
@@ -251,7 +253,7 @@ static uint64_t next_guess(const struct vs_cut *cut, struct search *search, uint
         search->too_wide = radius;
     if (search->too_wide != 0 && next >= search->too_wide)
         next = search->fits + (search->too_wide - search->fits) / 2;
-    return next < LEAST_RADIUS ? LEAST_RADIUS : next;
+    return next < VS_CUT_LEAST_RADIUS ? VS_CUT_LEAST_RADIUS : next;
 }
 
 int vs_cut_fit(struct vs_cut *cut, int fd, uint64_t limit_bytes, struct vs_cut_made *made)

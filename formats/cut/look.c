@@ -275,3 +275,25 @@ int cut_look(struct vs_cut *cut)
     free(looking);
     return error;
 }
+
+/* ---- what was asked for -------------------------------------------------------------------- */
+
+int vs_cut_keep(struct vs_cut *cut, uint64_t from_ns, uint64_t to_ns)
+{
+    const struct vs_sequenced_event *events;
+    struct vs_cut_window kept = {.first = UINT64_MAX};
+    uint64_t now = 0;
+    size_t count;
+    int got;
+    vs_reader_rewind(cut->reader);
+    while ((got = vs_reader_next_block(cut->reader, &events, &count)) > 0)
+        for (size_t i = 0; i < count && now < cut->events; i++, now++) {
+            uint64_t time_ns = events[i].event.time_ns;
+            if (time_ns >= from_ns && kept.first == UINT64_MAX)
+                kept.first = now;
+            if (time_ns <= to_ns)
+                kept.end = now + 1;
+        }
+    cut->kept = kept;
+    return got;
+}

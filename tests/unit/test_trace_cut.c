@@ -279,15 +279,17 @@ static void compare_summaries(const char *whole_path, const char *cut_path, cons
     vs_summary_free(cut);
 }
 
-/* Cuts with windows of `radius`; events compared. */
-static uint64_t cut_and_compare(const char *path, uint64_t radius, const char *name,
-                                struct vs_cut_made *made)
+/* Cuts with windows of `radius` and `kept` (NULL: none); events compared. */
+static uint64_t cut_and_compare(const char *path, uint64_t radius, const uint64_t kept[2],
+                                const char *name, struct vs_cut_made *made)
 {
     char cut_path[64];
     struct vs_error error;
     struct vs_cut *cut;
     int fd = open_file(cut_path);
     cr_assert_eq(vs_cut_open(path, &cut, &error), 0, "%s", error.text);
+    if (kept != NULL)
+        cr_assert_eq(vs_cut_keep(cut, kept[0], kept[1]), 0);
     cr_assert_eq(vs_cut_write(cut, fd, radius, UINT64_MAX, made), 0);
     vs_cut_close(cut);
     close(fd);
@@ -355,7 +357,7 @@ Test(trace_cut, every_window_is_as_it_was, .timeout = 120)
             record(&all_habits[i], seed * 77 + i, 6000, path);
             for (size_t at = 0; at < sizeof(radii) / sizeof(radii[0]); at++) {
                 struct vs_cut_made made;
-                compared += cut_and_compare(path, radii[at], all_habits[i].name, &made);
+                compared += cut_and_compare(path, radii[at], NULL, all_habits[i].name, &made);
                 taken_out += made.events;
             }
             unlink(path);
@@ -365,12 +367,42 @@ Test(trace_cut, every_window_is_as_it_was, .timeout = 120)
     }
 }
 
+/* The times of two events, a quarter and half of the way. */
+static void middle_of(const char *path, uint64_t kept[2])
+{
+    struct vs_reader *reader;
+    struct vs_sequenced_event event;
+    struct vs_error error;
+    cr_assert_eq(vs_reader_open(path, &reader, &error), 0);
+    uint64_t events = vs_reader_status(reader)->events;
+    for (uint64_t i = 0; vs_reader_next(reader, &event) == 1 && i <= events / 2; i++)
+        kept[i > events / 4] = event.event.time_ns;
+    vs_reader_close(reader);
+}
+
+Test(trace_cut, a_window_that_was_chosen_is_as_it_was, .timeout = 120)
+{
+    for (size_t i = 0; i < HABITS; i++) {
+        char path[64];
+        uint64_t kept[2];
+        struct vs_cut_made narrow, made;
+        record(&all_habits[i], 91 + i, 6000, path);
+        middle_of(path, kept);
+        uint64_t without = cut_and_compare(path, 0, NULL, all_habits[i].name, &narrow);
+        uint64_t compared = cut_and_compare(path, 0, kept, all_habits[i].name, &made);
+        cr_assert_geq(compared, 6000 / 4, "%s: %lu compared", all_habits[i].name, compared);
+        cr_assert_gt(compared, without, "%s", all_habits[i].name);
+        cr_assert_gt(made.events, 100, "%s: %lu taken out", all_habits[i].name, made.events);
+        unlink(path);
+    }
+}
+
 Test(trace_cut, wide_windows_leave_all_of_it)
 {
     char path[64];
     struct vs_cut_made made;
     record(&all_habits[0], 5, 3000, path);
-    uint64_t compared = cut_and_compare(path, 1U << 20, "all of it", &made);
+    uint64_t compared = cut_and_compare(path, 1U << 20, NULL, "all of it", &made);
     cr_assert_eq(made.events, 0);
     cr_assert_eq(made.gaps, 0);
     cr_assert_geq(compared, 3000);
