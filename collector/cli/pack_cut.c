@@ -55,8 +55,6 @@ static void say_why(struct pack_cut *cut, int error)
 {
     if (error == -EFBIG)
         cut->why.text[0] = 0;
-    else if (error == -EALREADY)
-        snprintf(cut->why.text, sizeof(cut->why.text), "it is cut already");
     else if (cut->why.text[0] == 0)
         snprintf(cut->why.text, sizeof(cut->why.text), "%s", strerror(-error));
 }

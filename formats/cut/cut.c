@@ -18,8 +18,6 @@ enum { ZSTD_LEVEL = 6, TRIES = 5 };
 static int look(struct vs_cut *cut)
 {
     const struct vs_trace_status *status = vs_reader_status(cut->reader);
-    if (status->cut_gaps != 0)
-        return -EALREADY;
     cut->events = status->events - status->ring_events;
     cut->stays = calloc(1, cut->events / 8 + 1);
     cut->out = calloc(1, cut->events / 8 + 1);
@@ -55,6 +53,7 @@ void vs_cut_close(struct vs_cut *cut)
     free(cut->stays);
     free(cut->out);
     free(cut->points);
+    free(cut->old);
     free(cut->gaps);
     free(cut);
 }
@@ -172,8 +171,9 @@ static int write_all(struct writing *writing, int fd)
         return error;
     writing->used = cut_used_new(cut->reader, writing->writer);
     error = writing->used == NULL ? -ENOMEM : cut_used_facts(writing->used, cut->path, whole);
-    if (error == 0 && cut->gap_count > 0)
-        error = vs_writer_cut(writing->writer, cut->taken_out, cut->gap_count);
+    if (error == 0 && cut->gap_count + status->cut_gaps > 0)
+        error = vs_writer_cut(writing->writer, cut->taken_out + status->cut_events,
+                              cut->gap_count + status->cut_gaps);
     if (error == 0)
         error = write_events(writing);
     int closed = vs_writer_close(writing->writer, error == 0 && status->closed);

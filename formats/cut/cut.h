@@ -21,16 +21,16 @@ struct vs_cut_gap {
 
 struct vs_cut_made {
     uint64_t bytes;  /* of the cut trace */
-    uint64_t events; /* taken out of it */
-    uint64_t gaps;
+    uint64_t events; /* taken out of it, */
+    uint64_t gaps;   /* in these gaps: without those that the trace came with */
 };
 
 /* A trace that has been looked through once. */
 struct vs_cut;
 
 /*
- * 0; as vs_reader_open, with `error` in one line; -EALREADY: it is cut; -ENOMEM. The path
- * must stay. Close it.
+ * 0; as vs_reader_open, with `error` in one line; -ENOMEM. The path must stay. Close it. Of a
+ * trace that is cut already the gaps stay as they are, and what is between them can be cut.
  */
 int vs_cut_open(const char *path, struct vs_cut **out, struct vs_error *error);
 void vs_cut_close(struct vs_cut *cut);

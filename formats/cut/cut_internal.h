@@ -23,6 +23,9 @@ struct vs_cut {
     /* look.c: events that matter, increasing. */
     uint64_t *points;
     size_t point_count, point_room;
+    /* look.c: gaps that the trace came with, increasing; what is in them stays as it is. */
+    struct vs_cut_window *old;
+    size_t old_count, old_room;
     struct vs_cut_window kept; /* look.c: all of it stays, too */
     /* gaps.c */
     struct vs_cut_gap *gaps;

@@ -17,7 +17,7 @@ enum { LEAST_GAP = 64, DEVICES = 256 };
 
 /* ---- where they are ------------------------------------------------------------------- */
 
-static int add_gap(struct vs_cut *cut, uint64_t first, uint64_t end)
+static int add_piece(struct vs_cut *cut, uint64_t first, uint64_t end)
 {
     if (end <= first || end - first < LEAST_GAP)
         return 0;
@@ -25,6 +25,20 @@ static int add_gap(struct vs_cut *cut, uint64_t first, uint64_t end)
         return -ENOMEM;
     cut->gaps[cut->gap_count++] = (struct vs_cut_gap){.first = first, .end = end};
     return 0;
+}
+
+/* Without the gaps that the trace came with. */
+static int add_gap(struct vs_cut *cut, uint64_t first, uint64_t end)
+{
+    int error = 0;
+    for (size_t i = 0; i < cut->old_count && error == 0 && first < end; i++) {
+        const struct vs_cut_window *old = &cut->old[i];
+        if (old->end <= first || old->first >= end)
+            continue;
+        error = add_piece(cut, first, old->first);
+        first = old->end;
+    }
+    return error == 0 ? add_piece(cut, first, end) : error;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

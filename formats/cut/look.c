@@ -140,6 +140,19 @@ static int add_point(struct vs_cut *cut, uint64_t at)
     return 0;
 }
 
+/* The mark itself is of the gap; one that is not ended goes on to the end. */
+static int note_old_gap(struct vs_cut *cut, uint64_t now, unsigned kind)
+{
+    if (kind == VS_KIND_CUT_END && cut->old_count > 0)
+        cut->old[cut->old_count - 1].end = now + 1;
+    if (kind != VS_KIND_CUT)
+        return 0;
+    if (!vs_grow(&cut->old, &cut->old_room, cut->old_count + 1, sizeof(*cut->old)))
+        return -ENOMEM;
+    cut->old[cut->old_count++] = (struct vs_cut_window){now, cut->events};
+    return 0;
+}
+
 /* While the events pass: in order. */
 static int note_point(struct looking *looking)
 {
@@ -226,6 +239,8 @@ static int look_at(struct looking *looking, const struct vs_sequenced_event *seq
         error = looking->ooms.error;
     if (error == 0 && matters)
         error = note_point(looking);
+    if (error == 0)
+        error = note_old_gap(looking->cut, looking->now, event->kind);
     looking->now++;
     return error;
 }

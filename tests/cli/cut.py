@@ -238,17 +238,22 @@ def check_exports(checker, name, whole, out, folder):
 
 
 def check_again(checker, name, out, folder):
-    """A cut trace stays one when it is copied, and is not cut again."""
+    """A cut trace stays one when it is copied, and when it is cut again says all that is cut."""
     copy, again = folder / "copy.vscope", folder / "again.zip"
     get(checker, "redact", "--force", "-o", copy, out)
     if json.loads(get(checker, "report", "--json", copy))["trace"]["cut"]["events"] == 0:
         checker.failed += 1
         print(f"FAILED {name}: a copy of a cut trace is one")
     get(checker, "verify", copy)
-    done = checker.run("pack of a pack", ["pack", "--yes", "--force", "--limit", "40K", "-o", again, out])
+    done = checker.run("pack of a pack", ["pack", "--yes", "--force", "--from", "0", "--to", "1ms", "-o", again, out])
+    before, after = (json.loads(get(checker, "report", "--json", path)) for path in (out, again))
+    events = [report["trace"]["cut"]["events"] for report in (before, after)]
     with zipfile.ZipFile(again) as archive:
-        if "trace.vscope" in archive.namelist():
-            checker.fail("what is cut is not cut again", ["pack", out], done)
+        beside = json.loads(archive.read("report.json"))["trace_beside_cut"]["events"]
+    if not events[1] > events[0] or beside != events[1] - events[0] or done.returncode != 0:
+        checker.fail(f"{name}: cut again {events}, {beside} of it now", ["pack", out], done)
+    get(checker, "verify", again)
+    check_figures(checker, name, before, after)
 
 
 def events_within(checker, path, window):
