@@ -82,15 +82,6 @@ static void make_forms(struct forms *forms)
         add_word(forms->metric, sizeof(forms->metric), vs_export_metric_name(metric), metric == 0);
 }
 
-static bool take_time(const char *option, const char *text, bool *given, int64_t *time_ns)
-{
-    if (text == NULL)
-        return true;
-    *given = true;
-    return time_of_text(text, time_ns) ||
-           wrong(option, "a time such as 12.5, 300ms or -2 (before the end)", text);
-}
-
 static bool take_count(const char *option, const char *text, uint64_t least, uint64_t most,
                        const char *takes, uint64_t *value)
 {
@@ -133,8 +124,8 @@ static bool take(const struct texts *texts, struct vs_export *export)
     int64_t least = 0;
     uint64_t device = 0;
     bool fine =
-        take_time("--from", texts->from, &window->has_from, &window->from_ns) &&
-        take_time("--to", texts->to, &window->has_to, &window->to_ns) &&
+        take_bound("export", "--from", texts->from, &window->has_from, &window->from_ns) &&
+        take_bound("export", "--to", texts->to, &window->has_to, &window->to_ns) &&
         take_count("--device", texts->device, 0, INT8_MAX, "a number from 0 to 127", &device) &&
         take_count("--last", texts->last, 1, UINT64_MAX, "a number from 1", &export->last) &&
         take_at(texts->at, export);

@@ -43,7 +43,24 @@ static int note_gaps(struct pack_cut *cut, const struct vs_cut_made *made)
     return 0;
 }
 
-void pack_cut_make(struct pack_cut *cut, const char *path, int fd, uint64_t limit_bytes)
+static int write_chosen(struct pack_cut *cut, int fd, uint64_t limit_bytes,
+                        const struct pack_window *chosen, struct vs_cut_made *made)
+{
+    int error = vs_cut_keep(cut->trace, chosen->from_ns, chosen->to_ns);
+    return error != 0 ? error
+                      : vs_cut_write(cut->trace, fd, VS_CUT_LEAST_RADIUS, limit_bytes, made);
+}
+
+static void say_why(struct pack_cut *cut, int error)
+{
+    if (error == -EFBIG)
+        cut->why.text[0] = 0;
+    else if (cut->why.text[0] == 0)
+        snprintf(cut->why.text, sizeof(cut->why.text), "%s", strerror(-error));
+}
+
+void pack_cut_make(struct pack_cut *cut, const char *path, int fd, uint64_t limit_bytes,
+                   const struct pack_window *chosen)
 {
     struct vs_cut_made made;
     wait_for_look(cut);
@@ -52,15 +69,14 @@ void pack_cut_make(struct pack_cut *cut, const char *path, int fd, uint64_t limi
         look(cut);
     int error = cut->error;
     if (error == 0)
-        error = vs_cut_fit(cut->trace, fd, limit_bytes, &made);
+        error = chosen != NULL ? write_chosen(cut, fd, limit_bytes, chosen, &made)
+                               : vs_cut_fit(cut->trace, fd, limit_bytes, &made);
     if (error == 0)
         error = note_gaps(cut, &made);
     if (error == 0)
         cut->bytes = made.bytes;
-    else if (error == -EFBIG || error == -EALREADY)
-        cut->why.text[0] = 0;
-    else if (cut->why.text[0] == 0)
-        snprintf(cut->why.text, sizeof(cut->why.text), "%s", strerror(-error));
+    else
+        say_why(cut, error);
 }
 
 void pack_cut_release(struct pack_cut *cut)

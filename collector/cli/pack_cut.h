@@ -10,6 +10,11 @@
 #include "cut/cut.h"
 #include "replay/analysis.h"
 
+/* The part of a run that somebody chose, monotonic. */
+struct pack_window {
+    uint64_t from_ns, to_ns;
+};
+
 /* Begins as zeros. */
 struct pack_cut {
     const char *path;
@@ -25,10 +30,12 @@ struct pack_cut {
 /* Looks through the trace at `path`, which stays, while the caller does something else. */
 void pack_cut_begin(struct pack_cut *cut, const char *path);
 /*
- * Cuts it to at most `limit_bytes`, into `fd` (regular; for reading and writing). Nothing is
- * cut where what has to stay is larger.
+ * Cuts it to at most `limit_bytes`, into `fd` (regular; for reading and writing): as little as
+ * has to be, or with `chosen` (NULL: none) all but that part and what matters. Nothing is cut
+ * where what has to stay is larger.
  */
-void pack_cut_make(struct pack_cut *cut, const char *path, int fd, uint64_t limit_bytes);
+void pack_cut_make(struct pack_cut *cut, const char *path, int fd, uint64_t limit_bytes,
+                   const struct pack_window *chosen);
 void pack_cut_release(struct pack_cut *cut);
 
 #endif

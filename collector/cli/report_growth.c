@@ -237,9 +237,7 @@ static void print_line(const struct page *page, const struct report *report,
             number_text(line->count_per_step).text, line->first_step,
             line->object == 0 ? size_text(line->grown_bytes).text
                               : page_count((uint64_t)line->grown_count).text,
-            line->falls                            ? "rises and falls"
-            : line->confidence == VS_GROWTH_MEDIUM ? "likely"
-                                                   : "sure");
+            vs_growth_word(line->confidence, line->falls));
 }
 
 void report_print_growth(const struct page *page, const struct report *report)

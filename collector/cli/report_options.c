@@ -61,12 +61,6 @@ static bool parse_size(const char *text, int64_t *bytes)
            wrong("--min-bytes", "a size such as 64K, 20M or 1.5G", text);
 }
 
-static bool parse_time(const char *option, const char *text, bool *given, int64_t *time_ns)
-{
-    *given = time_of_text(text, time_ns);
-    return *given || wrong(option, "a time such as 12.5, 300ms or -2 (before the end)", text);
-}
-
 static bool parse_count(const char *option, const char *text, long least, long most,
                         const char *takes, long *value)
 {
@@ -86,15 +80,13 @@ static bool take(const struct texts *texts, struct report_options *options)
 {
     struct vs_window *window = &options->window;
     long device = -1, top = 0;
-    bool fine =
-        (texts->min_bytes == NULL || parse_size(texts->min_bytes, &options->min_bytes)) &&
-        (texts->device == NULL ||
-         parse_count("--device", texts->device, 0, INT8_MAX, "a number from 0 to 127", &device)) &&
-        (texts->top == NULL ||
-         parse_count("--top", texts->top, 1, INT_MAX, "a number from 1", &top)) &&
-        (texts->from == NULL ||
-         parse_time("--from", texts->from, &window->has_from, &window->from_ns)) &&
-        (texts->to == NULL || parse_time("--to", texts->to, &window->has_to, &window->to_ns));
+    bool fine = (texts->min_bytes == NULL || parse_size(texts->min_bytes, &options->min_bytes)) &&
+                (texts->device == NULL || parse_count("--device", texts->device, 0, INT8_MAX,
+                                                      "a number from 0 to 127", &device)) &&
+                (texts->top == NULL ||
+                 parse_count("--top", texts->top, 1, INT_MAX, "a number from 1", &top)) &&
+                take_bound("report", "--from", texts->from, &window->has_from, &window->from_ns) &&
+                take_bound("report", "--to", texts->to, &window->has_to, &window->to_ns);
     parse_by(texts->by, options);
     options->device = (int)device;
     options->top = (size_t)top;

@@ -25,8 +25,9 @@ static const char usage_text[] =
     "usage: vramscope run [OPTION]… -- COMMAND [ARGUMENT]…\n"
     "Traces the device memory of a command and of every process that it starts.\n"
     "\n"
-    "  -o, --output PATTERN    file name pattern, or a folder (ends in /): %e executable, %p pid,\n"
-    "                          %h host, %r rank, %t start time, %% a percent sign\n"
+    "  -o, --output PATTERN    file name pattern, or a folder (ends in /; made if need be): %e\n"
+    "                          executable, %p pid, %h host, %r rank, %t start time, %% a percent\n"
+    "                          sign\n"
     "      --stacks KINDS      native,python (default), native, python or none\n"
     "      --depth N           frames kept per kind (64)\n"
     "      --ring SIZE         size of the ring (16M)\n"
@@ -141,6 +142,21 @@ static int read_options(int argc, char **argv, char ***command)
 
 /* ---- environment ------------------------------------------------------------------- */
 
+/*
+ * Makes the folders of `path`, as far as they are not patterns: a run of hours is not to lose its
+ * trace for want of one. What cannot be made, the collector complains of.
+ */
+static void make_folders(const char *path)
+{
+    char part[PATH_MAX];
+    size_t literal = strcspn(path, "%");
+    for (size_t i = 1; i < literal; i++)
+        if (path[i] == '/') {
+            snprintf(part, sizeof part, "%.*s", (int)i, path);
+            (void)mkdir(part, 0777);
+        }
+}
+
 /* Absolute, so that processes that change directory write to the same place; a folder ends in '/'.
  */
 static int set_output(void)
@@ -157,6 +173,7 @@ static int set_output(void)
         return -ENAMETOOLONG;
     if (path[bytes - 1] != '/' && stat(path, &what) == 0 && S_ISDIR(what.st_mode))
         memcpy(path + bytes, "/", 2);
+    make_folders(path);
     return setenv("VRAMSCOPE_OUTPUT", path, 1) < 0 ? -errno : 0;
 }
 

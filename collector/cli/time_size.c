@@ -3,6 +3,7 @@
 #include "time_size.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,6 +23,18 @@ bool time_of_text(const char *text, int64_t *time_ns)
         *time_ns = (int64_t)ns;
         return true;
     }
+    return false;
+}
+
+bool take_bound(const char *command, const char *option, const char *text, bool *given,
+                int64_t *time_ns)
+{
+    *given = text != NULL;
+    if (text == NULL || time_of_text(text, time_ns))
+        return true;
+    fprintf(stderr,
+            "vramscope %s: %s takes a time such as 12.5, 300ms or -2 (before the end), not '%s'\n",
+            command, option, text);
     return false;
 }
 

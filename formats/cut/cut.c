@@ -11,15 +11,13 @@
 #include "cut_internal.h"
 
 #define CHUNK_EVENTS 65536U
-enum { ZSTD_LEVEL = 6, TRIES = 5, LEAST_RADIUS = 256 };
+enum { ZSTD_LEVEL = 6, TRIES = 5 };
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
 static int look(struct vs_cut *cut)
 {
     const struct vs_trace_status *status = vs_reader_status(cut->reader);
-    if (status->cut_gaps != 0)
-        return -EALREADY;
     cut->events = status->events - status->ring_events;
     cut->stays = calloc(1, cut->events / 8 + 1);
     cut->out = calloc(1, cut->events / 8 + 1);
@@ -55,6 +53,7 @@ void vs_cut_close(struct vs_cut *cut)
     free(cut->stays);
     free(cut->out);
     free(cut->points);
+    free(cut->old);
     free(cut->gaps);
     free(cut);
 }
@@ -172,8 +171,9 @@ static int write_all(struct writing *writing, int fd)
         return error;
     writing->used = cut_used_new(cut->reader, writing->writer);
     error = writing->used == NULL ? -ENOMEM : cut_used_facts(writing->used, cut->path, whole);
-    if (error == 0 && cut->gap_count > 0)
-        error = vs_writer_cut(writing->writer, cut->taken_out, cut->gap_count);
+    if (error == 0 && cut->gap_count + status->cut_gaps > 0)
+        error = vs_writer_cut(writing->writer, cut->taken_out + status->cut_events,
+                              cut->gap_count + status->cut_gaps);
     if (error == 0)
         error = write_events(writing);
     int closed = vs_writer_close(writing->writer, error == 0 && status->closed);
@@ -219,7 +219,9 @@ struct search {
 static uint64_t scale(uint64_t radius, double by)
 {
     double scaled = (double)radius * by;
-    return scaled < LEAST_RADIUS ? LEAST_RADIUS : scaled > 1e15 ? (uint64_t)1e15 : (uint64_t)scaled;
+    return scaled < VS_CUT_LEAST_RADIUS ? VS_CUT_LEAST_RADIUS
+           : scaled > 1e15              ? (uint64_t)1e15
+                                        : (uint64_t)scaled;
 }
 
 /* As if every event took as many bytes as it does in the original. */
@@ -227,7 +229,7 @@ static uint64_t first_guess(const struct vs_cut *cut, uint64_t limit_bytes)
 {
     double bytes = (double)vs_reader_status(cut->reader)->file_bytes / (double)(cut->events + 1);
     double room = (double)limit_bytes * 0.9 / bytes;
-    uint64_t fits = LEAST_RADIUS, too_wide = cut->events + LEAST_RADIUS;
+    uint64_t fits = VS_CUT_LEAST_RADIUS, too_wide = cut->events + VS_CUT_LEAST_RADIUS;
     while (fits + fits / 16 < too_wide) {
         uint64_t middle = fits + (too_wide - fits) / 2;
         if ((double)cut_covered(cut, middle) <= room)
@@ -251,7 +253,7 @@ static uint64_t next_guess(const struct vs_cut *cut, struct search *search, uint
         search->too_wide = radius;
     if (search->too_wide != 0 && next >= search->too_wide)
         next = search->fits + (search->too_wide - search->fits) / 2;
-    return next < LEAST_RADIUS ? LEAST_RADIUS : next;
+    return next < VS_CUT_LEAST_RADIUS ? VS_CUT_LEAST_RADIUS : next;
 }
 
 int vs_cut_fit(struct vs_cut *cut, int fd, uint64_t limit_bytes, struct vs_cut_made *made)

@@ -21,19 +21,25 @@ struct vs_cut_gap {
 
 struct vs_cut_made {
     uint64_t bytes;  /* of the cut trace */
-    uint64_t events; /* taken out of it */
-    uint64_t gaps;
+    uint64_t events; /* taken out of it, */
+    uint64_t gaps;   /* in these gaps: without those that the trace came with */
 };
 
 /* A trace that has been looked through once. */
 struct vs_cut;
 
 /*
- * 0; as vs_reader_open, with `error` in one line; -EALREADY: it is cut; -ENOMEM. The path
- * must stay. Close it.
+ * 0; as vs_reader_open, with `error` in one line; -ENOMEM. The path must stay. Close it. Of a
+ * trace that is cut already the gaps stay as they are, and what is between them can be cut.
  */
 int vs_cut_open(const char *path, struct vs_cut **out, struct vs_error *error);
 void vs_cut_close(struct vs_cut *cut);
+
+/*
+ * From now on everything from the first event at `from_ns` or later to the last at `to_ns` or
+ * earlier (monotonic) is a window, besides those around what matters. 0, or the reader's error.
+ */
+int vs_cut_keep(struct vs_cut *cut, uint64_t from_ns, uint64_t to_ns);
 
 /*
  * Writes it to `fd` (regular; for reading and writing; what is in it goes away)
@@ -42,6 +48,9 @@ void vs_cut_close(struct vs_cut *cut);
  */
 int vs_cut_write(struct vs_cut *cut, int fd, uint64_t radius, uint64_t limit_bytes,
                  struct vs_cut_made *made);
+
+/* Windows around what matters are never narrower where somebody is to read them. */
+enum { VS_CUT_LEAST_RADIUS = 256 };
 
 /* The same with the widest windows that fit, as far as a few tries find them. */
 int vs_cut_fit(struct vs_cut *cut, int fd, uint64_t limit_bytes, struct vs_cut_made *made);

@@ -8,6 +8,11 @@
 /* Requests that fail one soon after the other are one moment. */
 enum { VS_CUT_NEAR = 32 };
 
+/* Events [first, end). */
+struct vs_cut_window {
+    uint64_t first, end;
+};
+
 struct vs_cut {
     const char *path;
     struct vs_reader *reader;
@@ -18,6 +23,10 @@ struct vs_cut {
     /* look.c: events that matter, increasing. */
     uint64_t *points;
     size_t point_count, point_room;
+    /* look.c: gaps that the trace came with, increasing; what is in them stays as it is. */
+    struct vs_cut_window *old;
+    size_t old_count, old_room;
+    struct vs_cut_window kept; /* look.c: all of it stays, too */
     /* gaps.c */
     struct vs_cut_gap *gaps;
     size_t gap_count, gap_room;

@@ -17,7 +17,7 @@ enum { LEAST_GAP = 64, DEVICES = 256 };
 
 /* ---- where they are ------------------------------------------------------------------- */
 
-static int add_gap(struct vs_cut *cut, uint64_t first, uint64_t end)
+static int add_piece(struct vs_cut *cut, uint64_t first, uint64_t end)
 {
     if (end <= first || end - first < LEAST_GAP)
         return 0;
@@ -27,28 +27,63 @@ static int add_gap(struct vs_cut *cut, uint64_t first, uint64_t end)
     return 0;
 }
 
+/* Without the gaps that the trace came with. */
+static int add_gap(struct vs_cut *cut, uint64_t first, uint64_t end)
+{
+    int error = 0;
+    for (size_t i = 0; i < cut->old_count && error == 0 && first < end; i++) {
+        const struct vs_cut_window *old = &cut->old[i];
+        if (old->end <= first || old->first >= end)
+            continue;
+        error = add_piece(cut, first, old->first);
+        first = old->end;
+    }
+    return error == 0 ? add_piece(cut, first, end) : error;
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* The window around a point, [first, end). */
-struct window {
-    uint64_t first, end;
-};
-
-static struct window window_of(const struct vs_cut *cut, size_t point, uint64_t radius)
+static struct vs_cut_window window_of(const struct vs_cut *cut, size_t point, uint64_t radius)
 {
     uint64_t at = cut->points[point];
     uint64_t behind = radius / 2 + VS_CUT_NEAR + 1, left = cut->events - at;
-    return (struct window){at - least(at, radius), at + least(left, behind)};
+    return (struct vs_cut_window){at - least(at, radius), at + least(left, behind)};
+}
+
+/* Windows by their beginnings: those around the points, and the one that was asked for. */
+struct windows {
+    const struct vs_cut *cut;
+    uint64_t radius;
+    size_t point;
+    bool kept_passed;
+};
+
+static bool next_window(struct windows *windows, struct vs_cut_window *window)
+{
+    const struct vs_cut *cut = windows->cut;
+    const struct vs_cut_window *kept = &cut->kept;
+    bool has_point = windows->point < cut->point_count;
+    if (has_point)
+        *window = window_of(cut, windows->point, windows->radius);
+    if (!windows->kept_passed && kept->end > kept->first &&
+        (!has_point || kept->first < window->first)) {
+        windows->kept_passed = true;
+        *window = *kept;
+        return true;
+    }
+    windows->point++;
+    return has_point;
 }
 
 uint64_t cut_covered(const struct vs_cut *cut, uint64_t radius)
 {
+    struct windows windows = {.cut = cut, .radius = radius};
+    struct vs_cut_window window;
     uint64_t end = 0, events = 0;
-    for (size_t i = 0; i < cut->point_count; i++) {
-        struct window window = window_of(cut, i, radius);
+    while (next_window(&windows, &window)) {
         uint64_t first = window.first > end ? window.first : end;
         events += window.end > first ? window.end - first : 0;
         end = window.end > end ? window.end : end;
@@ -59,11 +94,12 @@ uint64_t cut_covered(const struct vs_cut *cut, uint64_t radius)
 /* What no window holds. */
 static int lay(struct vs_cut *cut, uint64_t radius)
 {
+    struct windows windows = {.cut = cut, .radius = radius};
+    struct vs_cut_window window;
     uint64_t end = 0;
     int error = 0;
     cut->gap_count = 0;
-    for (size_t i = 0; i < cut->point_count && error == 0; i++) {
-        struct window window = window_of(cut, i, radius);
+    while (error == 0 && next_window(&windows, &window)) {
         error = add_gap(cut, end, window.first);
         end = window.end > end ? window.end : end;
     }

@@ -140,6 +140,19 @@ static int add_point(struct vs_cut *cut, uint64_t at)
     return 0;
 }
 
+/* The mark itself is of the gap; one that is not ended goes on to the end. */
+static int note_old_gap(struct vs_cut *cut, uint64_t now, unsigned kind)
+{
+    if (kind == VS_KIND_CUT_END && cut->old_count > 0)
+        cut->old[cut->old_count - 1].end = now + 1;
+    if (kind != VS_KIND_CUT)
+        return 0;
+    if (!vs_grow(&cut->old, &cut->old_room, cut->old_count + 1, sizeof(*cut->old)))
+        return -ENOMEM;
+    cut->old[cut->old_count++] = (struct vs_cut_window){now, cut->events};
+    return 0;
+}
+
 /* While the events pass: in order. */
 static int note_point(struct looking *looking)
 {
@@ -226,6 +239,8 @@ static int look_at(struct looking *looking, const struct vs_sequenced_event *seq
         error = looking->ooms.error;
     if (error == 0 && matters)
         error = note_point(looking);
+    if (error == 0)
+        error = note_old_gap(looking->cut, looking->now, event->kind);
     looking->now++;
     return error;
 }
@@ -274,4 +289,26 @@ int cut_look(struct vs_cut *cut)
     vs_state_destroy(looking->state);
     free(looking);
     return error;
+}
+
+/* ---- what was asked for -------------------------------------------------------------------- */
+
+int vs_cut_keep(struct vs_cut *cut, uint64_t from_ns, uint64_t to_ns)
+{
+    const struct vs_sequenced_event *events;
+    struct vs_cut_window kept = {.first = UINT64_MAX};
+    uint64_t now = 0;
+    size_t count;
+    int got;
+    vs_reader_rewind(cut->reader);
+    while ((got = vs_reader_next_block(cut->reader, &events, &count)) > 0)
+        for (size_t i = 0; i < count && now < cut->events; i++, now++) {
+            uint64_t time_ns = events[i].event.time_ns;
+            if (time_ns >= from_ns && kept.first == UINT64_MAX)
+                kept.first = now;
+            if (time_ns <= to_ns)
+                kept.end = now + 1;
+        }
+    cut->kept = kept;
+    return got;
 }

@@ -39,7 +39,7 @@ static void put_grown(struct vs_html_data *data, const struct vs_grown *grown)
                    ",\"bytes_per_step\":%.17g,\"count_per_step\":%.17g,\"steps\":%" PRIu64
                    ",\"end_bytes\":%" PRId64 ",\"end_count\":%" PRId64 ",\"confidence\":\"%s\",",
                    grown->bytes_per_step, grown->count_per_step, grown->steps, grown->end_bytes,
-                   grown->end_count, grown->confidence == VS_GROWTH_HIGH ? "high" : "medium");
+                   grown->end_count, vs_growth_word(grown->confidence, grown->falls));
     vs_html_place_member(data, "place", grown->site);
     vs_sink_text(sink, "}");
 }

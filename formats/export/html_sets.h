@@ -22,7 +22,10 @@ enum vs_html_reason {
     VS_HTML_AT_END = 1 << 6
 };
 /* Those whose set is carried at length and with the segments. */
-enum { VS_HTML_KEY = VS_HTML_PEAK_LIVE | VS_HTML_AT_OOM | VS_HTML_ASKED | VS_HTML_AT_END };
+enum {
+    VS_HTML_KEY = VS_HTML_PEAK_LIVE | VS_HTML_PEAK_RESERVED | VS_HTML_PEAK_DEVICE | VS_HTML_AT_OOM |
+                  VS_HTML_ASKED | VS_HTML_AT_END
+};
 
 enum { VS_HTML_SET_SITES = 250, VS_HTML_KEY_SITES = 2000 };
 

@@ -177,6 +177,8 @@ struct vs_track *vs_growth_track(const struct vs_growth *growth, size_t position
 /* ---- growth_find.c: what grows ------------------------------------------------------- */
 
 enum vs_growth_confidence { VS_GROWTH_MEDIUM = 1, VS_GROWTH_HIGH };
+/* What people read of it, everywhere: "sure", "likely" or "rises and falls". Static text. */
+const char *vs_growth_word(enum vs_growth_confidence confidence, bool falls);
 
 struct vs_grown {
     uint32_t place; /* index of its place */

@@ -412,6 +412,11 @@ void vs_grown_release(struct vs_grown_list *list)
     *list = (struct vs_grown_list){0};
 }
 
+const char *vs_growth_word(enum vs_growth_confidence confidence, bool falls)
+{
+    return falls ? "rises and falls" : confidence == VS_GROWTH_HIGH ? "sure" : "likely";
+}
+
 const char *vs_step_source_name(enum vs_step_source source)
 {
     static const char *const names[] = {[VS_STEPS_NONE] = "none",

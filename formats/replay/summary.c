@@ -98,6 +98,15 @@ static uint64_t resolve(int64_t bound_ns, uint64_t duration_ns)
     return back < duration_ns ? duration_ns - back : 0;
 }
 
+int vs_summary_stretch(const struct vs_summary *summary, const struct vs_window *window,
+                       uint64_t *from_ns, uint64_t *to_ns)
+{
+    uint64_t duration = summary->duration_ns;
+    *from_ns = summary->start_ns + (window->has_from ? resolve(window->from_ns, duration) : 0);
+    *to_ns = summary->start_ns + (window->has_to ? resolve(window->to_ns, duration) : duration);
+    return *from_ns <= *to_ns ? 0 : -ERANGE;
+}
+
 /* Reads all times first: a window may be said from the trace's end. */
 static int resolve_window(struct vs_summary *summary, const struct vs_window *window)
 {

@@ -86,6 +86,10 @@ int vs_summary_load_rows(const char *path, const struct vs_window *window, vs_ti
                          void *row_self, struct vs_summary **out, struct vs_error *error);
 void vs_summary_free(struct vs_summary *summary);
 
+/* A window in a trace that was read whole, in monotonic time. -ERANGE: it ends before it begins. */
+int vs_summary_stretch(const struct vs_summary *summary, const struct vs_window *window,
+                       uint64_t *from_ns, uint64_t *to_ns);
+
 /* Time since the trace's beginning. */
 uint64_t vs_summary_at(const struct vs_summary *summary, uint64_t time_ns);
 

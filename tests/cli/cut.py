@@ -21,7 +21,7 @@ from damage import Checker
 MIB = 1 << 20
 TORCH, APP = "/v/torch/lib/libc10_cuda.so", "/usr/bin/app"
 TABLES = ["code 1 10 step | /home/u/train.py", "code 2 20 forward | /home/u/model.py"]
-STACKS = 30
+STACKS, START_NS = 30, 1000000000
 FORMATS = ("csv", "json", "folded", "pprof", "pytorch", "html", "sqlite")
 
 
@@ -31,7 +31,7 @@ class Program:
     def __init__(self, seed, devices, vmm=False, pool=False):
         self.random = random.Random(seed)
         self.lines = ['meta process {"pid":9,"exe":"/usr/bin/python3","host":"magrathea-17"}',
-                      'meta clock {"start":{"monotonic_ns":1000000000}}']
+                      'meta clock {"start":{"monotonic_ns":%d}}' % START_NS]
         self.lines += [f"device {device} 16G Test GPU" for device in range(devices)] + TABLES
         self.lines += [f"stack {1 + i} py:2:{20 + i} entry:1:{10 + i % 3}" for i in range(STACKS)]
         self.allocated, self.reserved, self.live = [0] * devices, [0] * devices, [{} for _ in range(devices)]
@@ -162,7 +162,8 @@ def pack(checker, trace, out, share):
 
 def site_figures(report):
     """What each site held and failed to get; how often it was asked is not known in a gap."""
-    return sorted((site["stack"] or 0, site["layer"], site["owner"], site["peak_bytes"], site["end_bytes"],
+    # What has no frames is numbered behind the last stack of the file.
+    return sorted(((site["stack"] if site["frames"] else 0) or 0, site["layer"], site["owner"], site["peak_bytes"], site["end_bytes"],
                    site["failed"], json.dumps(site["frames"]))
                   for site in report["sites"] if site["peak_bytes"] or site["end_bytes"] or site["failed"])
 
@@ -237,17 +238,60 @@ def check_exports(checker, name, whole, out, folder):
 
 
 def check_again(checker, name, out, folder):
-    """A cut trace stays one when it is copied, and is not cut again."""
+    """A cut trace stays one when it is copied, and when it is cut again says all that is cut."""
     copy, again = folder / "copy.vscope", folder / "again.zip"
     get(checker, "redact", "--force", "-o", copy, out)
     if json.loads(get(checker, "report", "--json", copy))["trace"]["cut"]["events"] == 0:
         checker.failed += 1
         print(f"FAILED {name}: a copy of a cut trace is one")
     get(checker, "verify", copy)
-    done = checker.run("pack of a pack", ["pack", "--yes", "--force", "--limit", "40K", "-o", again, out])
+    done = checker.run("pack of a pack", ["pack", "--yes", "--force", "--from", "0", "--to", "1ms", "-o", again, out])
+    before, after = (json.loads(get(checker, "report", "--json", path)) for path in (out, again))
+    events = [report["trace"]["cut"]["events"] for report in (before, after)]
     with zipfile.ZipFile(again) as archive:
-        if "trace.vscope" in archive.namelist():
-            checker.fail("what is cut is not cut again", ["pack", out], done)
+        beside = json.loads(archive.read("report.json"))["trace_beside_cut"]["events"]
+    if not events[1] > events[0] or beside != events[1] - events[0] or done.returncode != 0:
+        checker.fail(f"{name}: cut again {events}, {beside} of it now", ["pack", out], done)
+    get(checker, "verify", again)
+    check_figures(checker, name, before, after)
+
+
+def events_within(checker, path, window):
+    """What the trace has of a window, and how many events besides; without where they stand in the file."""
+    inside, outside = [], 0
+    for line in get(checker, "dump", "--json", path).splitlines():
+        event = json.loads(line)
+        if event["kind"] in ("cut", "cut_end"):
+            continue
+        event.pop("index", None)
+        event.pop("stack", None)
+        if window[0] <= event["time_ns"] - START_NS <= window[1]:
+            inside.append(event)
+        else:
+            outside += 1
+    return inside, outside
+
+
+def check_chosen(checker, name, trace, whole, out):
+    """A window that somebody chose is there with every event, and what matters besides as ever."""
+    duration = json.loads(get(checker, "report", "--json", whole))["trace"]["duration_ns"]
+    window = (duration // 3, duration // 3 + duration // 20)
+    bounds = ["--from", f"{window[0]}ns", "--to", f"{window[1]}ns"]
+    done = checker.run("pack of a window", ["pack", "--yes", "--force", *bounds, "-o", out, trace])
+    before, besides = events_within(checker, whole, window)
+    after, left = events_within(checker, out, window)
+    if before != after or not before or not 0 < left < besides / 2 or "because of --from and --to" not in done.stdout:
+        checker.fail(f"{name}: the window that was chosen, {len(before)} events and {len(after)}, and {left} of "
+                     f"{besides} besides", ["pack", *bounds, trace], done)
+    check_figures(checker, name, json.loads(get(checker, "report", "--json", whole)),
+                  json.loads(get(checker, "report", "--json", out)))
+    done = checker.run("all of it", ["pack", "--yes", "--force", "--from", "0", "-o", out, trace])
+    if "\ncut: " in done.stdout or events_within(checker, out, window) != (before, besides):
+        checker.fail(f"{name}: nothing is cut where all was chosen", ["pack", "--from", "0", trace], done)
+    for bounds in (["--from", "5ms", "--to", "1ms"], ["--from", "90", "--to", "95"], ["--from", "90"]):
+        done = checker.run("no window", ["pack", "--yes", "--force", *bounds, "-o", out, trace])
+        if done.returncode != 1 or "leave nothing of the run, which took 1" not in done.stderr:
+            checker.fail(f"{name}: a window with nothing in it", ["pack", *bounds, trace], done)
 
 
 def check_program(checker, make, folder, mktrace):
@@ -262,6 +306,7 @@ def check_program(checker, make, folder, mktrace):
     check_figures(checker, name, json.loads(get(checker, "report", "--json", whole)),
                   json.loads(get(checker, "report", "--json", out)))
     check_said(checker, name, out, found)
+    check_chosen(checker, name, trace, whole, folder / "chosen.zip")
     if make is failed:
         check_exports(checker, name, whole, out, folder)
         check_again(checker, name, out, folder)

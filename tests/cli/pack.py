@@ -131,6 +131,35 @@ def check_folder(checker, folder, mktrace):
         checker.fail("the ranks fit into the Markdown", ["report"], done)
 
 
+def check_all_ranks(checker, folder):
+    """Unpacked, the archive is a folder of all ranks; packed, it is the failed one's."""
+    ranks, out, unpacked_ranks = folder / "run", folder / "all.zip", folder / "unpacked"
+    done = checker.run("all ranks", ["pack", "--all", "-o", out, ranks])
+    found, bad = members(out)
+    others = [name for name in found if name not in MEMBERS]
+    if done.returncode != 0 or bad is not None or len(others) != RANKS - 1 or list(found)[:5] != MEMBERS:
+        checker.fail(f"all ranks are packed: {list(found)}", ["pack", "--all"], done)
+    if any(HOST.encode() in text for text in [*found.values(), done.stdout.encode(), *map(str.encode, found)]):
+        checker.fail("the other ranks do not give the host away", ["pack", "--all"], done)
+    with zipfile.ZipFile(out) as archive:
+        archive.extractall(unpacked_ranks)
+    told = json.loads(checker.run("unpacked ranks", ["report", "--json", unpacked_ranks]).stdout)
+    same = json.loads(checker.run("packed ranks", ["report", "--json", out]).stdout)
+    ids = sorted(other["rank"] for other in told["others"])
+    if (told["process"]["rank"], same["process"]["rank"]) != (FAILED_RANK, FAILED_RANK) or \
+            ids != [rank for rank in range(RANKS) if rank != FAILED_RANK]:
+        checker.fail(f"unpacked, all ranks are there: {ids}", ["report"], done)
+    listed = json.loads(found["report.json"])["others"]
+    if sorted(other["file"] for other in listed) != sorted(others):
+        checker.fail(f"the report names the files: {listed} {others}", ["pack", "--all"], done)
+    limit = out.stat().st_size - 1
+    done = checker.run("ranks that do not fit", ["pack", "--all", "--force", "--limit", str(limit), "-o", out, ranks])
+    found, _ = members(out)
+    if done.returncode != 1 or "1 of the other traces do not fit" not in done.stderr or len(found) != 5 + RANKS - 2 \
+            or out.stat().st_size > limit:
+        checker.fail(f"one rank is left out, and said to be: {len(found)}", ["pack", "--all", "--limit"], done)
+
+
 def check_markdown(checker, trace):
     done = checker.run("markdown", ["report", "--markdown", trace])
     if len(done.stdout.splitlines()) > 60 or len(done.stdout.encode()) > 8192:
@@ -154,6 +183,7 @@ def main():
         check_limit(checker, folder, trace)
         check_question(checker, folder, trace)
         check_folder(checker, folder, arguments.mktrace)
+        check_all_ranks(checker, folder)
     print(f"{checker.runs} runs, {checker.failed} wrong")
     return 1 if checker.failed else 0
 

@@ -11,7 +11,7 @@ import re
 import lab
 
 MIB = 1 << 20
-KEY_PEAK, KEY_OOM, KEY_END = 2, 16, 64
+KEY_PEAK, KEY_RESERVED, KEY_DEVICE, KEY_OOM, KEY_END = 2, 4, 8, 16, 64
 HOSTILE = "</script><script>alert(1)</script><!--<script>&\u2028"
 
 HOSTILE_TRACE = f"""
@@ -169,6 +169,32 @@ def segments_are_whole(here):
         del address, reserved, kind
         assert sum(blocks[2::5]) == live and sum(blocks[0::5]) + sum(blocks[1::5]) <= size
     assert at_oom["free"] == 4 << 30 and at_oom["largest_free"] == 2 << 30
+    told = {reason: [one["at_ns"] for one in data["instants"] if one["reasons"] & reason and "segments" in one]
+            for reason in (KEY_PEAK, KEY_RESERVED, KEY_DEVICE)}
+    assert told == {KEY_PEAK: [6_000_000], KEY_RESERVED: [5_000_000], KEY_DEVICE: [8_000_000]}, told
+
+
+def growing_script():
+    """A block stays with each of 40 steps, one comes and goes; another stays with the last 12."""
+    lines = ['meta clock {"start":{"monotonic_ns":1000000000}}', "device 0 64G Simulated", "code 1 10 stays | /u/a.py",
+             "code 2 20 goes | /u/a.py", "code 3 30 late | /u/a.py", "stack 1 py:1:11", "stack 2 py:2:21", "stack 3 py:3:31"]
+    alloc = "alloc dev=0 call=cuMemAlloc_v2 module=/x/app"
+    for step in range(40):
+        lines += [f"step dev=-1 x0={step}", f"{alloc} addr={hex((1 << 40) + (step << 24))} size=1M stack=1",
+                  f"{alloc} addr={hex(1 << 41)} size=2M stack=2",
+                  f"free dev=0 call=cuMemFree_v2 module=/x/app addr={hex(1 << 41)} size=2M stack=2"]
+        if step >= 28:
+            lines.append(f"{alloc} addr={hex((1 << 42) + (step << 24))} size=3M stack=3")
+    return "\n".join(lines + ["process_end dev=-1 handle=1", ""])
+
+
+def growth_is_worded_as_in_the_text(here):
+    trace = here.trace("growing", growing_script())
+    found = [one for one in data_of(here.export("html", trace))["findings"] if one["kind"] == "growth"]
+    told = re.findall(r"^  u/a\.py:\d+ .*  (\S+)$", here.run("report", trace).stdout.decode(), re.M)
+    words = [one["confidence"] for one in found]
+    assert words == ["sure", "likely"], words
+    assert [one for one in told if one in ("sure", "likely")] == words, (told, words)
 
 
 def filters_are_said(here):
@@ -188,4 +214,4 @@ def filters_are_said(here):
 
 if __name__ == "__main__":
     lab.main([same_as_report, nothing_is_loaded, names_are_only_text, no_peak_is_hidden,
-              instants_are_exact, segments_are_whole, filters_are_said])
+              instants_are_exact, segments_are_whole, growth_is_worded_as_in_the_text, filters_are_said])

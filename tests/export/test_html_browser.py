@@ -90,6 +90,14 @@ def check_clicks(page, report):
     page.frame()
     assert "out of memory" in text(page, "#instant-title")
     assert "segments" in text(page, "#segments-note")
+    told = page.run('[...document.querySelectorAll("#findings button")].map((one) => one.textContent)')
+    reserved = [i for i, line in enumerate(told) if line.startswith("Peak") and " reserved at " in line]
+    for i in reserved:
+        page.run(f'document.querySelectorAll("#findings button")[{i}].click()')
+        page.frame()
+        assert "most reserved" in text(page, "#instant-title")
+        assert "segments" in text(page, "#segments-note") and "carried" not in text(page, "#segments-note")
+    assert len(reserved) == 1, told
     page.key("e")
     assert "end" in text(page, "#instant-title")
     page.key("[")

@@ -308,6 +308,16 @@ def test_ends_signals_pass(lab):
     equal("status", text.status, 3)
 
 
+def test_ends_folders_made(lab):
+    """`vramscope run -o` makes the folders that are not there, as far as they are no patterns."""
+    for output, folder in (("new/deep/", "new/deep"), ("other/%p/x.vscope", "other")):
+        done = lab.run(lab.on_simgpu([TOOL, "run", "-o", output, "--", program("ends"), "exit"]))
+        equal(f"{output}: status", done.status, 7)
+        equal(f"{output}: folder", os.path.isdir(lab.path(folder)), True)
+    equal("traces", [name.endswith(".vscope") for name in os.listdir(lab.path("new/deep"))], [True])
+    equal("of a pattern", os.listdir(lab.path("other")), [])
+
+
 def test_ends_switched_off(lab):
     for env in ({"VRAMSCOPE_DISABLE": "1"}, {"VRAMSCOPE_ONLY": "other*"}):
         command, environment = lab.preload_command([program("ends"), "exit"], env)

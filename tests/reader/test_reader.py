@@ -25,7 +25,7 @@ from zstd_module import zstandard  # noqa: E402
 
 # Of the pure report alone.
 OWN = {"reader", "left_out", "out_of_memory_events", "device_bytes_left_out"}
-KEY_REASONS = 2 | 16 | 64
+KEY_REASONS = 2 | 4 | 8 | 16 | 64
 FLIPS, CUTS = 12, 12
 # Seeds of random_script.py: the first that found faults in one of the two folds, or pages.
 FOUND, RANDOM, RANDOM_EVERY = (1068, 1398, 5112, 5830, 30021, 30129, 40333), 50, 1200

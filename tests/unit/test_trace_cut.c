@@ -279,18 +279,27 @@ static void compare_summaries(const char *whole_path, const char *cut_path, cons
     vs_summary_free(cut);
 }
 
-/* Cuts with windows of `radius`; events compared. */
-static uint64_t cut_and_compare(const char *path, uint64_t radius, const char *name,
-                                struct vs_cut_made *made)
+/* Cuts with windows of `radius` and `kept` (NULL: none) into a file of its own. */
+static void cut_into(const char *path, uint64_t radius, const uint64_t kept[2], char *cut_path,
+                     struct vs_cut_made *made)
 {
-    char cut_path[64];
     struct vs_error error;
     struct vs_cut *cut;
     int fd = open_file(cut_path);
     cr_assert_eq(vs_cut_open(path, &cut, &error), 0, "%s", error.text);
+    if (kept != NULL)
+        cr_assert_eq(vs_cut_keep(cut, kept[0], kept[1]), 0);
     cr_assert_eq(vs_cut_write(cut, fd, radius, UINT64_MAX, made), 0);
     vs_cut_close(cut);
     close(fd);
+}
+
+/* The same; events compared. */
+static uint64_t cut_and_compare(const char *path, uint64_t radius, const uint64_t kept[2],
+                                const char *name, struct vs_cut_made *made)
+{
+    char cut_path[64];
+    cut_into(path, radius, kept, cut_path, made);
     uint64_t compared = compare_states(path, cut_path, name);
     compare_summaries(path, cut_path, name);
     unlink(cut_path);
@@ -355,7 +364,7 @@ Test(trace_cut, every_window_is_as_it_was, .timeout = 120)
             record(&all_habits[i], seed * 77 + i, 6000, path);
             for (size_t at = 0; at < sizeof(radii) / sizeof(radii[0]); at++) {
                 struct vs_cut_made made;
-                compared += cut_and_compare(path, radii[at], all_habits[i].name, &made);
+                compared += cut_and_compare(path, radii[at], NULL, all_habits[i].name, &made);
                 taken_out += made.events;
             }
             unlink(path);
@@ -365,12 +374,64 @@ Test(trace_cut, every_window_is_as_it_was, .timeout = 120)
     }
 }
 
+/* The times of two events, a quarter and half of the way. */
+static void middle_of(const char *path, uint64_t kept[2])
+{
+    struct vs_reader *reader;
+    struct vs_sequenced_event event;
+    struct vs_error error;
+    cr_assert_eq(vs_reader_open(path, &reader, &error), 0);
+    uint64_t events = vs_reader_status(reader)->events;
+    for (uint64_t i = 0; vs_reader_next(reader, &event) == 1 && i <= events / 2; i++)
+        kept[i > events / 4] = event.event.time_ns;
+    vs_reader_close(reader);
+}
+
+Test(trace_cut, a_window_that_was_chosen_is_as_it_was, .timeout = 120)
+{
+    for (size_t i = 0; i < HABITS; i++) {
+        char path[64];
+        uint64_t kept[2];
+        struct vs_cut_made narrow, made;
+        record(&all_habits[i], 91 + i, 6000, path);
+        middle_of(path, kept);
+        uint64_t without = cut_and_compare(path, 0, NULL, all_habits[i].name, &narrow);
+        uint64_t compared = cut_and_compare(path, 0, kept, all_habits[i].name, &made);
+        cr_assert_geq(compared, 6000 / 4, "%s: %lu compared", all_habits[i].name, compared);
+        cr_assert_gt(compared, without, "%s", all_habits[i].name);
+        cr_assert_gt(made.events, 100, "%s: %lu taken out", all_habits[i].name, made.events);
+        unlink(path);
+    }
+}
+
+/* What is left of a cut trace that is cut again with narrower windows. */
+Test(trace_cut, cut_again_every_window_is_as_it_was, .timeout = 120)
+{
+    uint64_t taken_out = 0, taken_out_once = 0;
+    for (size_t i = 0; i < HABITS; i++) {
+        char path[64], once_path[64], twice_path[64];
+        struct vs_cut_made once, twice;
+        record(&all_habits[i], 191 + i, 6000, path);
+        cut_into(path, 300, NULL, once_path, &once);
+        cut_into(once_path, 7, NULL, twice_path, &twice);
+        taken_out_once += once.events;
+        taken_out += twice.events;
+        compare_states(path, twice_path, all_habits[i].name);
+        compare_summaries(path, twice_path, all_habits[i].name);
+        unlink(path);
+        unlink(once_path);
+        unlink(twice_path);
+    }
+    cr_assert(taken_out > 1000 && taken_out_once > 1000, "%lu taken out after %lu", taken_out,
+              taken_out_once);
+}
+
 Test(trace_cut, wide_windows_leave_all_of_it)
 {
     char path[64];
     struct vs_cut_made made;
     record(&all_habits[0], 5, 3000, path);
-    uint64_t compared = cut_and_compare(path, 1U << 20, "all of it", &made);
+    uint64_t compared = cut_and_compare(path, 1U << 20, NULL, "all of it", &made);
     cr_assert_eq(made.events, 0);
     cr_assert_eq(made.gaps, 0);
     cr_assert_geq(compared, 3000);
@@ -401,22 +462,19 @@ static void cut_shape(const struct shape *shape)
     shape->make(&file);
     cr_assert_eq(write(fd, file.data, file.bytes), (ssize_t)file.bytes);
     cr_assert_eq(vs_reader_open(path, &whole, &error), 0);
-    bool is_cut = vs_reader_status(whole)->cut_gaps != 0;
-    cr_assert_eq(vs_cut_open(path, &cut, &error), is_cut ? -EALREADY : 0, "%s", shape->name);
-    if (!is_cut) {
-        cr_assert_eq(vs_cut_write(cut, cut_fd, 0, UINT64_MAX, &made), 0, "%s", shape->name);
-        cr_assert_eq(vs_reader_open(cut_path, &cut_reader, &error), 0, "%s", shape->name);
-        const struct vs_trace_status *before = vs_reader_status(whole);
-        const struct vs_trace_status *after = vs_reader_status(cut_reader);
-        cr_assert_eq(count_kind(cut_reader, true), 2 * made.gaps, "%s", shape->name);
-        cr_assert_eq(count_kind(cut_reader, false), before->events - made.events, "%s",
-                     shape->name);
-        cr_assert_eq(after->closed, before->closed, "%s", shape->name);
-        cr_assert_eq(after->damaged_chunks, 0);
-        cr_assert_eq(after->missing_events, before->missing_events, "%s: %lu and %lu", shape->name,
-                     after->missing_events, before->missing_events);
-        vs_reader_close(cut_reader);
-    }
+    uint64_t old_marks = count_kind(whole, true), others = count_kind(whole, false);
+    cr_assert_eq(vs_cut_open(path, &cut, &error), 0, "%s", shape->name);
+    cr_assert_eq(vs_cut_write(cut, cut_fd, 0, UINT64_MAX, &made), 0, "%s", shape->name);
+    cr_assert_eq(vs_reader_open(cut_path, &cut_reader, &error), 0, "%s", shape->name);
+    const struct vs_trace_status *before = vs_reader_status(whole);
+    const struct vs_trace_status *after = vs_reader_status(cut_reader);
+    cr_assert_eq(count_kind(cut_reader, true), old_marks + 2 * made.gaps, "%s", shape->name);
+    cr_assert_eq(count_kind(cut_reader, false), others - made.events, "%s", shape->name);
+    cr_assert_eq(after->closed, before->closed, "%s", shape->name);
+    cr_assert_eq(after->damaged_chunks, 0);
+    cr_assert_eq(after->missing_events, before->missing_events, "%s: %lu and %lu", shape->name,
+                 after->missing_events, before->missing_events);
+    vs_reader_close(cut_reader);
     vs_cut_close(cut);
     vs_reader_close(whole);
     vs_bytes_free(&file);

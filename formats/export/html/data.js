@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);
 const KIND = { NATIVE: 0, PYTHON: 1, NOTE: 2 };
 const REASON = { sampled: 1, peak: 2, reserved: 4, device: 8, oom: 16, asked: 32, end: 64 };
-const KEY = REASON.peak | REASON.oom | REASON.asked | REASON.end;
+const KEY = REASON.peak | REASON.reserved | REASON.device | REASON.oom | REASON.asked | REASON.end;
 
 function sums(differences) {
   const out = new Float64Array(differences.length);

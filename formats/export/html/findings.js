@@ -53,9 +53,9 @@ function growthLine(finding) {
   const place = finding.place === null ? null : places[finding.place], device = deviceOf(finding.device) ?? view.device;
   const each = finding.object ? `${finding.count_per_step.toFixed(1)} more ${finding.object.replace("_", " ")} objects` : bytes(Math.round(finding.bytes_per_step)) + " more";
   findingLine({
-    kind: "Growth", alarm: finding.confidence === "high", place,
+    kind: "Growth", alarm: finding.confidence === "sure", place,
     title: `${each} with each of ${grouped(finding.steps)} steps from ${place ? place.title : "an unknown place"}`,
-    why: `${bytes(finding.end_bytes)} in ${grouped(finding.end_count)} at the end (confidence ${finding.confidence}).`,
+    why: `${bytes(finding.end_bytes)} in ${grouped(finding.end_count)} at the end; ${finding.confidence}.`,
     go: () => { const instant = instantFor(device, REASON.end); if (instant) choose(instant); },
   });
 }
@@ -75,12 +75,24 @@ function drawFindings() {
   data.findings.filter((finding) => finding.kind === "oom" && !finding.handled).reverse().forEach(oomLine);
   data.findings.filter((finding) => finding.kind === "growth").forEach(growthLine);
   for (const device of data.devices) {
-    const peak = instantFor(device, REASON.peak);
-    if (peak) findingLine({ kind: "Peak", title: `GPU ${device.index}: ${bytes(device.peak)} allocated at ${moment(device.peak_ns)}`, why: topOf(peak), go: () => choose(peak) });
+    peakLines(device);
     const told = device.instants.filter((instant) => instant.segments && instant.reasons & KEY);
     if (told.length) fragmentationLine(told.reduce((worst, one) => (one.pinned[1] > worst.pinned[1] ? one : worst)));
   }
   data.findings.filter((finding) => finding.kind === "oom" && finding.handled).reverse().forEach(oomLine);
+}
+
+/* Where reserved or the device's use is highest at another instant, that one too, with its segments. */
+function peakLines(device) {
+  const told = [];
+  for (const [reason, value, what] of [[REASON.peak, device.peak, "allocated"], [REASON.reserved, device.reserved_peak, "reserved"],
+    [REASON.device, device.device_peak, "of the device used"]]) {
+    const instant = instantFor(device, reason);
+    if (!instant || told.includes(instant)) continue;
+    told.push(instant);
+    const go = () => { choose(instant); if (reason !== REASON.peak) element("segments-box").scrollIntoView({ block: "nearest" }); };
+    findingLine({ kind: "Peak", title: `GPU ${device.index}: ${bytes(value)} ${what} at ${moment(instant.at_ns)}`, why: topOf(instant), go });
+  }
 }
 
 function topOf(instant) {
@@ -95,7 +107,7 @@ function writeLeftOut() {
   add(list, "li", `${grouped(trace.events)} events of ${trace.file} were read; ${grouped(rows)} of ${grouped(seen)} changes of the curves are kept. Every value shown is that of one event: none is averaged, and no highest or lowest value of a curve is missing.`);
   add(list, "li", `What was live is carried for ${grouped(kept)} instants, the grey ticks under the curve, and is exact at each: the highest and the lowest of every part of the curve, the peaks, the end, and the last ${data.oom_sets} requests that ran out of memory. A click shows the nearest of them, not a guess in between.`);
   const withSegments = data.reader ? "" : " and the segments with their blocks are carried";
-  add(list, "li", `At the peak, the end, out of memory and an instant asked for, up to 2,000 places are listed${withSegments}; elsewhere the 250 largest places. The others are summed up as “places not listed”.`);
+  add(list, "li", `At the peaks, the end, out of memory and an instant asked for, up to 2,000 places are listed${withSegments}; elsewhere the 250 largest places. The others are summed up as “places not listed”.`);
   for (const note of data.reader?.notes ?? []) add(list, "li", note);
   if (trace.filter) add(list, "li", `This page was made with filters: only what is ${trace.filter}.`);
   if (data.ooms_left_out) add(list, "li", `${grouped(data.ooms_left_out)} earlier requests that ran out of memory are not listed.`);

@@ -11,7 +11,7 @@ from .fold import FRAMEWORK, HOST, Fold
 from .stacks import NATIVE
 
 SAMPLED, PEAK_LIVE, PEAK_RESERVED, PEAK_DEVICE, AT_OOM, _ASKED, AT_END = (1 << bit for bit in range(7))
-KEY = PEAK_LIVE | AT_OOM | AT_END
+KEY = PEAK_LIVE | PEAK_RESERVED | PEAK_DEVICE | AT_OOM | AT_END
 STRETCHES, STRETCHES_LEAST, PARTS, PARTS_LEAST = 6000, 1000, 160, 24
 OOM_SETS, SET_SITES, KEY_SITES = 8, 250, 2000
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.html")
