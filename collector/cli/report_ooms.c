@@ -12,6 +12,15 @@ static const char *outcome(const struct vs_oom *oom)
                           : "not survived";
 }
 
+static void print_repair(const struct page *page, const struct vs_oom *oom)
+{
+    fputs("            ", page->out);
+    if (oom->given_back > 0)
+        fprintf(page->out, "%s of the cache given back to the driver, ",
+                size_text(oom->given_back).text);
+    fprintf(page->out, "%s until it was met\n", vs_format_time(oom->lost_ns).text);
+}
+
 static void print_oom(const struct page *page, const struct report *report,
                       const struct vs_oom *oom)
 {
@@ -22,6 +31,8 @@ static void print_oom(const struct page *page, const struct report *report,
     fprintf(page->out, "  %-9s %s of %s%s, %s: %s\n", when(summary, oom->time_ns).text,
             report_call_title(summary, oom->label), size_text((int64_t)oom->requested).text, where,
             outcome(oom), vs_oom_class_name(oom->class));
+    if (oom->repaired)
+        print_repair(page, oom);
     if (!report_answers_oom(report, oom))
         page_wrap(page, 12, oom->why);
     if (oom->retry_known && oom->retry_fits && !oom->repaired)
