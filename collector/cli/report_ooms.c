@@ -5,20 +5,16 @@
 
 enum { LAST_OOMS = 5 };
 
-static const char *outcome(const struct vs_oom *oom)
+static struct page_text outcome(const struct vs_oom *oom)
 {
-    return oom->repaired  ? "repaired by a retry"
-           : oom->handled ? "the program went on"
-                          : "not survived";
-}
-
-static void print_repair(const struct page *page, const struct vs_oom *oom)
-{
-    fputs("            ", page->out);
-    if (oom->given_back > 0)
-        fprintf(page->out, "%s of the cache given back to the driver, ",
-                size_text(oom->given_back).text);
-    fprintf(page->out, "%s until it was met\n", vs_format_time(oom->lost_ns).text);
+    struct page_text out = {{0}};
+    if (oom->repaired)
+        snprintf(out.text, sizeof(out.text), "met %s later by a retry",
+                 vs_format_time(oom->lost_ns).text);
+    else
+        snprintf(out.text, sizeof(out.text), "%s",
+                 oom->handled ? "the program went on" : "not survived");
+    return out;
 }
 
 static void print_oom(const struct page *page, const struct report *report,
@@ -30,9 +26,7 @@ static void print_oom(const struct page *page, const struct report *report,
         snprintf(where, sizeof(where), " on GPU %d", oom->device);
     fprintf(page->out, "  %-9s %s of %s%s, %s: %s\n", when(summary, oom->time_ns).text,
             report_call_title(summary, oom->label), size_text((int64_t)oom->requested).text, where,
-            outcome(oom), vs_oom_class_name(oom->class));
-    if (oom->repaired)
-        print_repair(page, oom);
+            outcome(oom).text, vs_oom_class_name(oom->class));
     if (!report_answers_oom(report, oom))
         page_wrap(page, 12, oom->why);
     if (oom->retry_known && oom->retry_fits && !oom->repaired)

@@ -128,8 +128,8 @@ struct vs_ooms {
     struct {
         uint64_t count, lost_ns;
         int64_t given_back;
-        int8_t device; /* of the last one */
-    } repairs;         /* of all, kept or not */
+        int8_t device;             /* of the last one */
+    } repairs;                     /* of all, kept or not */
     struct vs_oom_threads pending; /* failed attempts of a framework, by thread */
     size_t open[VS_OOMS_OPEN];     /* entries not yet known to be handled */
     size_t open_count;

@@ -6,8 +6,10 @@
  * is an entry that was handled. Other failed requests are entries of their own.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "analysis.h"
+#include "format_size.h"
 #include "grow.h"
 
 /* CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation. */
@@ -181,8 +183,7 @@ static void follow_pending(struct vs_ooms *ooms, const struct vs_sequenced_event
 static void begin_pending(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced,
                           struct vs_oom_pending *pending)
 {
-    const struct vs_device_state *device =
-        vs_state_device(ooms->state, sequenced->event.device);
+    const struct vs_device_state *device = vs_state_device(ooms->state, sequenced->event.device);
     describe(ooms, sequenced, VS_LAYER_FRAMEWORK, &pending->oom);
     pending->began_ns = began(&sequenced->event, ooms->now_ns);
     pending->reserved = device == NULL ? 0 : vs_device_reserved(device);
@@ -231,6 +232,24 @@ static void note_give_up(struct vs_ooms *ooms, const struct vs_sequenced_event *
     add_entry(ooms, &oom);
 }
 
+/* What the first attempt was judged by stood in the way no more once the cache was given back. */
+static void explain_repair(struct vs_oom *oom)
+{
+    char free_bytes[64] = "";
+    if (oom->given_back <= 0 || oom->class == VS_OOM_WAITING_STREAMS ||
+        oom->class == VS_OOM_OTHER_STREAM)
+        return;
+    if (oom->free_bytes != VS_FREE_UNKNOWN && oom->free_bytes <= INT64_MAX)
+        snprintf(free_bytes, sizeof(free_bytes), "%s were free on the device and ",
+                 vs_format_size((int64_t)oom->free_bytes).text);
+    vs_oom_decide(
+        oom, VS_OOM_FRAGMENTED,
+        "%s were asked for; %sno cached block was large enough; it fitted after %s of the "
+        "cache had gone back to the driver",
+        vs_format_size((int64_t)oom->requested).text, free_bytes,
+        vs_format_size(oom->given_back).text);
+}
+
 static void count_repair(struct vs_ooms *ooms, const struct vs_oom *oom)
 {
     ooms->repairs.count++;
@@ -256,6 +275,7 @@ static void note_repair(struct vs_ooms *ooms, const struct vs_sequenced_event *s
         pending->past_window ? -1 : pending->reserved - pending->least_reserved;
     pending->oom.lost_ns = pending->met_ns - pending->began_ns;
     pending->oom.requested = event->size;
+    explain_repair(&pending->oom);
     count_repair(ooms, &pending->oom);
     add_entry(ooms, &pending->oom);
     drop_pending(ooms, sequenced->thread);

@@ -158,46 +158,6 @@ Test(ooms, a_retry_that_succeeds_is_handled)
     lab_close(&lab);
 }
 
-/* Another thread takes memory and gives it back meanwhile, on a device of its own. */
-Test(ooms, a_repair_has_its_cost)
-{
-    struct vs_ooms ooms = {0};
-    struct lab lab = fragmented_device(&ooms);
-    lab_segment(&lab, 0x500000000, 2 * GIB);
-    lab_put(&lab, (struct vs_event){.kind = VS_KIND_ALLOC,
-                                    .module = TORCH,
-                                    .size = 5 * GIB,
-                                    .result = 2,
-                                    .duration_ns = 4});
-    uint64_t refused_ns = lab.time_ns;
-    lab_free(&lab, 0x500000000);
-    refuse(&lab, VS_KIND_ALLOC, TORCH, 5 * GIB, 4 * GIB);
-    uint32_t thread = lab.thread++;
-    lab_put(&lab, (struct vs_event){.kind = VS_KIND_ALLOC,
-                                    .module = TORCH,
-                                    .device = 1,
-                                    .address = 0x900000000,
-                                    .size = GIB});
-    lab_free(&lab, 0x900000000);
-    lab.thread = thread;
-    lab_put(&lab, (struct vs_event){.kind = VS_KIND_ALLOC,
-                                    .module = TORCH,
-                                    .address = 0x600000000,
-                                    .size = 5 * GIB,
-                                    .duration_ns = 7});
-    uint64_t met_ns = lab.time_ns;
-    lab.reserved += 3 * GIB;
-    lab_block(&lab, 0x600000000, 5 * GIB);
-    cr_assert_eq(vs_ooms_finish(&ooms, false), 0);
-    cr_assert_eq(ooms.count, 1);
-    cr_assert_eq(ooms.items[0].given_back, (int64_t)(2 * GIB));
-    cr_assert_eq(ooms.items[0].lost_ns, (met_ns - 7) - (refused_ns - 4));
-    cr_assert_eq(ooms.repairs.count, 1);
-    cr_assert_eq(ooms.repairs.given_back, (int64_t)(2 * GIB));
-    vs_ooms_release(&ooms);
-    lab_close(&lab);
-}
-
 Test(ooms, the_program_went_on)
 {
     struct vs_ooms ooms = {0};
