@@ -335,6 +335,7 @@ static void print_window(const struct page *page, const struct vs_summary *summa
 void report_print_program(const struct page *page, const struct report *report)
 {
     print_process(page, report->summary);
+    report_print_chosen(page, report);
     print_window(page, report->summary);
 }
 

@@ -118,8 +118,12 @@ static json_t *others_json(const struct report_others *others)
         json_t *object = json_object();
         json_set(object, "file", json_text(other->path));
         json_set(object, "rank", json_integer_if(other->rank >= 0, other->rank));
-        json_set(object, "ended", json_string(other->ended));
+        json_set(object, "ended", json_string(other->end));
+        json_set(object, "how", json_string(other->ended));
+        json_set(object, "out_of_memory", json_boolean(other->urgency == REPORT_OUT_OF_MEMORY));
+        json_set(object, "device", json_integer_if(other->device >= 0, other->device));
         json_set_bytes(object, "peak_bytes", other->peak_bytes);
+        json_set_bytes(object, "end_bytes", other->end_bytes);
         json_array_append_new(list, object);
     }
     return list;

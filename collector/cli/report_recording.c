@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bottom of the page: the host, the folder's other traces, the recording itself. */
+/* The bottom of the page: the host and the recording itself. */
 #include "report_page.h"
 
 /* Pinned memory in a framework's cache: in use or kept, and what of it may be rounding. */
@@ -46,22 +46,6 @@ void report_print_host(const struct page *page, const struct report *report)
     fputc('\n', page->out);
     print_host_cache(page, state);
     print_shared(page, state);
-}
-
-void report_print_others(const struct page *page, const struct report *report)
-{
-    const struct report_others *others = report->others;
-    if (others == NULL || others->count == 0)
-        return;
-    report_heading(page, "Other traces in this folder");
-    for (size_t i = 0; i < others->count; i++) {
-        char rank[32] = "";
-        if (others->items[i].rank >= 0)
-            snprintf(rank, sizeof(rank), "rank %" JSON_INTEGER_FORMAT, others->items[i].rank);
-        fprintf(page->out, "  %-10s peak %10s  ended: %-8s %s\n", rank,
-                size_text(others->items[i].peak_bytes).text, others->items[i].ended,
-                page_fit(others->items[i].path, 50).text);
-    }
 }
 
 /* ---- the recording ----------------------------------------------------------------------- */
