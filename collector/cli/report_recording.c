@@ -7,12 +7,19 @@ static void print_host_cache(const struct page *page, const struct vs_state *sta
 {
     if (state->host_framework <= 0)
         return;
-    fprintf(page->out, "  %s pinned by the framework's host cache, in use or kept",
-            size_text(state->host_framework).text);
-    if (state->host_rounding > 0)
-        fprintf(page->out, ";\n    of it up to %s rounding to powers of two",
-                size_text(state->host_rounding).text);
-    fputc('\n', page->out);
+    fprintf(page->out, "  %s pinned by the framework's host cache, in use or kept%s\n",
+            size_text(state->host_framework).text,
+            state->host_rounding > 0 ? ";" : ", none of it rounding");
+    if (state->host_rounding <= 0)
+        return;
+    char text[256];
+    snprintf(text, sizeof(text), "of it up to %s rounding to powers of two%s",
+             size_text(state->host_rounding).text,
+             state->host_round_limit != UINT64_MAX
+                 ? ""
+                 : ", which newer PyTorch leaves out for requests above N MiB with "
+                   "PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:N");
+    page_wrap(page, 4, text);
 }
 
 static void print_shared(const struct page *page, const struct vs_state *state)

@@ -21,12 +21,13 @@ static void count_direct(struct vs_state *state, struct vs_device_state *device,
     device->direct_slack += (int64_t)VS_GRANULARITY;
 }
 
-/* What of a block may be its allocator's rounding: it rounds up to a power of two, or not at all.
- */
-static int64_t rounding_at_most(uint64_t bytes)
+/* What of a block may be its allocator's rounding: it rounds up to a power of two, or, a request
+   above its limit, not at all. */
+static int64_t rounding_at_most(const struct vs_state *state, uint64_t bytes)
 {
     bool power_of_two = (bytes & (bytes - 1)) == 0;
-    return power_of_two && bytes > 1 ? (int64_t)(bytes / 2 - 1) : 0;
+    bool rounded = power_of_two && bytes > 1 && bytes / 2 < state->host_round_limit;
+    return rounded ? (int64_t)(bytes / 2 - 1) : 0;
 }
 
 static void count_host(struct vs_state *state, const struct vs_allocation *allocation, int sign)
@@ -37,7 +38,7 @@ static void count_host(struct vs_state *state, const struct vs_allocation *alloc
     state->host_registered += allocation->type == VS_ALLOCATION_REGISTERED ? sign * bytes : 0;
     if (allocation->owner < state->owner_count && state->owners[allocation->owner].host) {
         state->host_framework += sign * (int64_t)allocation->size;
-        state->host_rounding += sign * rounding_at_most(allocation->size);
+        state->host_rounding += sign * rounding_at_most(state, allocation->size);
     }
 }
 
