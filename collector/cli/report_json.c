@@ -96,7 +96,7 @@ static json_t *hooks_json(const struct vs_summary *summary)
 {
     static const char *const stacks[] = {"native_method", "native_stopped", "python",
                                          "python_state",  "stacks_sent",    "stacks_inline",
-                                         "stacks_lost"};
+                                         "stacks_lost",   "nvtx_left_out",  "nvtx_unnamed"};
     const struct vs_counts *counts = &summary->state->counts;
     json_t *object = json_object();
     json_t *warnings = json_object_get(summary->hooks, "warnings");
@@ -160,6 +160,8 @@ bool report_write_json(FILE *out, const struct report *report)
     json_writer_member(&root, "siblings", report_json_siblings(report));
     json_writer_member(&root, "failures", report_json_failures(report));
     json_writer_member(&root, "phases", report_json_phases(report));
+    json_writer_member(&root, "phases_summed", report_json_phases_summed(report));
+    json_writer_member(&root, "phases_left_out", json_count(summary->phases.omitted));
     json_writer_member(&root, "objects", report_json_objects(report));
     if (summary->objects.kinds[VS_OBJECT_COMMUNICATOR].created != 0)
         json_writer_member(&root, "communicators", report_json_communicators(report));

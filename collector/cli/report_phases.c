@@ -4,7 +4,6 @@
  * that differ in their numbers one, where they are many), and what the captures of
  * graphs keep, one by one where they are few.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,6 +199,17 @@ static void print_captures(const struct page *page, const struct report *report,
     }
 }
 
+/* What is not kept one by one, or not at all. */
+static void print_limits(const struct page *page, const struct vs_phases *phases)
+{
+    if (phases->sum_count != 0)
+        fprintf(page->out, "  --json has the first %s one by one, later ones by name\n",
+                page_count(VS_PHASES_MARKED_KEPT).text);
+    if (phases->omitted != 0)
+        fprintf(page->out, "  without %s more: too many at once, or of too many names\n",
+                page_count(phases->omitted).text);
+}
+
 void report_print_phases(const struct page *page, const struct report *report)
 {
     struct rows rows = collect(report);
@@ -215,7 +225,7 @@ void report_print_phases(const struct page *page, const struct report *report)
     }
     if (rows.count > TOP_PHASES)
         fprintf(page->out, "  … and %zu more (--json has all)\n", rows.count - TOP_PHASES);
-    if (rows.count != 0 && report->summary->phases.omitted != 0)
-        fprintf(page->out, "  without %" PRIu64 " more phases\n", report->summary->phases.omitted);
+    if (rows.count != 0)
+        print_limits(page, &report->summary->phases);
     free(rows.items);
 }

@@ -93,6 +93,20 @@ static void print_stack_health(const struct page *page, const struct report *rep
                 page_count(stopped).text, method != NULL ? method : "an unknown method");
 }
 
+static void print_nvtx_health(const struct page *page, const json_t *hooks)
+{
+    uint64_t left_out = count_of(hooks, "nvtx_left_out"), unnamed = count_of(hooks, "nvtx_unnamed");
+    if (left_out != 0)
+        fprintf(
+            page->out,
+            "  NVTX: %s of its ranges and marks not recorded: no room for their domain's name\n",
+            page_count(left_out).text);
+    if (unnamed != 0)
+        fprintf(page->out,
+                "  NVTX: %s of its ranges and marks without their name: no room for more names\n",
+                page_count(unnamed).text);
+}
+
 static void print_unnamed(const struct page *page, const struct report *report)
 {
     uint64_t unnamed = report->places->unnamed;
@@ -142,6 +156,7 @@ void report_print_recording(const struct page *page, const struct report *report
     report_heading(page, "This trace");
     print_warnings(page, report->summary);
     print_stack_health(page, report);
+    print_nvtx_health(page, report->summary->hooks);
     if (!report_lost_something(report->summary))
         fputs("  nothing was lost\n", page->out);
     print_size(page, report->summary);
