@@ -32,8 +32,9 @@ static void print_oom(const struct page *page, const struct report *report,
     if (oom->retry_known && oom->retry_fits && !oom->repaired)
         fprintf(page->out, "            an immediate retry would have succeeded\n");
     struct page_text by = report_by(report, oom->site);
-    if (by.text[0] != 0) {
+    if (by.text[0] != 0)
         fprintf(page->out, "            by %s\n", by.text);
+    if (by.text[0] != 0 && !oom->repaired) {
         report_print_stack(page, report, 16, vs_places_of(report->places, oom->site), true);
     }
     report_print_pinned(page, report, oom);

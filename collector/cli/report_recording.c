@@ -2,15 +2,18 @@
 /* The bottom of the page: the host and the recording itself. */
 #include "report_page.h"
 
+#define LEAST_ROUNDING (INT64_C(1) << 20) /* bytes that are worth a line */
+
 /* Pinned memory in a framework's cache: in use or kept, and what of it may be rounding. */
 static void print_host_cache(const struct page *page, const struct vs_state *state)
 {
+    bool rounds = state->host_rounding >= LEAST_ROUNDING;
     if (state->host_framework <= 0)
         return;
     fprintf(page->out, "  %s pinned by the framework's host cache, in use or kept%s\n",
             size_text(state->host_framework).text,
-            state->host_rounding > 0 ? ";" : ", none of it rounding");
-    if (state->host_rounding <= 0)
+            rounds ? ";" : state->host_rounding > 0 ? "" : ", none of it rounding");
+    if (!rounds)
         return;
     char text[256];
     snprintf(text, sizeof(text), "of it up to %s rounding to powers of two%s",
