@@ -7,8 +7,13 @@
 
 #include "report_page.h"
 
-enum { TOP_LINES = 4, NAME_COLUMNS = 46, TITLE_ROOM = 256, LEAST_SHARE = 20 /* of the peak */,
-       LEAST_SHARE_TOLD = 2000 /* less is 0.0 % */ };
+enum {
+    TOP_LINES = 4,
+    NAME_COLUMNS = 46,
+    TITLE_ROOM = 256,
+    LEAST_SHARE = 20 /* of the peak */,
+    LEAST_SHARE_TOLD = 2000 /* less is 0.0 % */
+};
 
 /* Temporaries of one group at a peak. */
 struct line {

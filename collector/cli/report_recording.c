@@ -12,7 +12,9 @@ static void print_host_cache(const struct page *page, const struct vs_state *sta
         return;
     fprintf(page->out, "  %s pinned by the framework's host cache, in use or kept%s\n",
             size_text(state->host_framework).text,
-            rounds ? ";" : state->host_rounding > 0 ? "" : ", none of it rounding");
+            rounds                     ? ";"
+            : state->host_rounding > 0 ? ""
+                                       : ", none of it rounding");
     if (!rounds)
         return;
     char text[256];
