@@ -44,12 +44,15 @@ static void print_oom(const struct page *page, const struct report *report,
 void report_print_ooms(const struct page *page, const struct report *report)
 {
     const struct vs_ooms *ooms = &report->summary->ooms;
-    size_t count = 0, passed = 0;
-    for (size_t i = 0; i < ooms->count; i++)
-        count += report_lists_oom(report, &ooms->items[i]);
+    size_t count = 0, passed = 0, survived = 0;
+    for (size_t i = 0; i < ooms->count; i++) {
+        bool listed = report_lists_oom(report, &ooms->items[i]);
+        count += listed;
+        survived += listed && ooms->items[i].handled;
+    }
     if (count == 0)
         return;
-    report_heading(page, "Out of memory");
+    report_heading(page, survived == count ? "Out of memory, and survived" : "Out of memory");
     size_t omitted = count > LAST_OOMS ? count - LAST_OOMS : 0;
     if (omitted != 0)
         fprintf(page->out, "  %zu earlier ones (--json has them)\n", omitted);
