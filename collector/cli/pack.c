@@ -388,13 +388,10 @@ static int pack_trace(const char *trace, struct packing *packing,
 }
 
 /* File names of traces often hold the host's name. */
-static bool hide_names(const struct report_others *traces, struct report_others *others)
+static bool hide_names(const struct report_other *items, size_t count, struct report_others *others)
 {
-    const struct report_other *items = traces->items;
-    *others = *traces;
-    others->items = calloc(traces->count + 1, sizeof(*items));
-    others->chosen.path = NULL;
-    for (size_t i = 0; i < traces->count && others->items != NULL; i++) {
+    *others = (struct report_others){.items = calloc(count + 1, sizeof(*items)), .count = count};
+    for (size_t i = 0; i < count && others->items != NULL; i++) {
         const char *slash = strrchr(items[i].path, '/');
         const char *name = slash == NULL ? items[i].path : slash + 1;
         char *token = malloc(strlen(name) + VS_PRIVATE_PATH_MORE);
@@ -413,8 +410,11 @@ static int pack_folder(const char *path, struct packing *packing)
     struct report_others others = {0};
     int status = CMD_FAILED;
     if (report_open_folder(path, &folder)) {
-        if (hide_names(&folder.traces, &others))
-            status = pack_trace(folder.traces.chosen.path, packing, &others);
+        bool hidden = hide_names(folder.traces.items + 1, folder.traces.count - 1, &others);
+        others.chosen = folder.traces.chosen;
+        others.as_urgent = folder.traces.as_urgent;
+        if (hidden)
+            status = pack_trace(folder.traces.items[0].path, packing, &others);
         if (!folder.all_read)
             status = CMD_FAILED;
         for (size_t i = 0; others.items != NULL && i < others.count; i++)

@@ -44,8 +44,8 @@ struct report_other {
 struct report_others {
     struct report_other *items;
     size_t count;
-    struct report_other chosen; /* the one reported, none of the items */
-    size_t as_urgent;           /* of all, this one included */
+    const struct report_other *chosen; /* the one reported; NULL: no word on why */
+    size_t as_urgent;                  /* as that one, itself included */
 };
 
 struct report {

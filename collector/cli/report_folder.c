@@ -141,19 +141,21 @@ static int by_urgency(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-/* The one that matters most to `chosen`, the others in the order in which they are listed. */
+/* The one that matters most comes first, the others in the order in which they are listed. */
 static void choose(struct report_others *traces)
 {
+    struct report_other *items = traces->items;
     size_t best = 0;
     for (size_t i = 1; i < traces->count; i++)
-        if (matters_more(&traces->items[i], &traces->items[best]))
+        if (matters_more(&items[i], &items[best]))
             best = i;
-    traces->chosen = traces->items[best];
+    struct report_other chosen = items[best];
+    items[best] = items[0];
+    items[0] = chosen;
+    qsort(items + 1, traces->count - 1, sizeof(*items), by_urgency);
+    traces->chosen = &items[0];
     for (size_t i = 0; i < traces->count; i++)
-        traces->as_urgent += traces->items[i].urgency == traces->chosen.urgency;
-    traces->items[best] = traces->items[--traces->count];
-    if (traces->count > 1)
-        qsort(traces->items, traces->count, sizeof(*traces->items), by_urgency);
+        traces->as_urgent += items[i].urgency == chosen.urgency;
 }
 
 static bool describe_all(struct report_folder *folder)

@@ -11,9 +11,9 @@ void report_print_chosen(const struct page *page, const struct report *report)
                                        [REPORT_ENDED_BADLY] = "failed",
                                        [REPORT_OUT_OF_MEMORY] = "ran out of memory"};
     const struct report_others *others = report->others;
-    if (others == NULL || others->count == 0)
+    if (others == NULL || others->count == 0 || others->chosen == NULL)
         return;
-    const struct report_other *chosen = &others->chosen;
+    const struct report_other *chosen = others->chosen;
     fprintf(page->out, "(of %s traces in this folder the ", page_count(others->count + 1).text);
     if (chosen->urgency == REPORT_ENDED_WELL || others->as_urgent == 1)
         fputs("one", page->out);
