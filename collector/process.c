@@ -258,7 +258,7 @@ static void python_version_text(uint32_t version, char *out, size_t out_bytes)
         snprintf(out + used, out_bytes - (size_t)used, "%c%u", level, version & 15);
 }
 
-/* How stacks were taken, and what went wrong with it. */
+/* How stacks were taken, and what went wrong with it and with names of NVTX. */
 static void add_stacks(json_t *hooks, struct vs_ring_header *header)
 {
     uint32_t state = atomic_load(&header->python_state);
@@ -278,6 +278,8 @@ static void add_stacks(json_t *hooks, struct vs_ring_header *header)
     set_count(hooks, "stacks_inline", atomic_load(&header->stacks_inline));
     set_count(hooks, "stacks_lost", atomic_load(&header->stacks_lost));
     set_count(hooks, "native_stopped", atomic_load(&header->native_stopped));
+    set_count(hooks, "nvtx_left_out", atomic_load(&header->nvtx_left_out));
+    set_count(hooks, "nvtx_unnamed", atomic_load(&header->nvtx_unnamed));
 }
 
 json_t *process_hooks_json(struct vs_ring_header *header, const struct hooks_figures *figures)

@@ -224,6 +224,8 @@ struct vs_ring_header {
     _Atomic uint64_t stacks_inline;  /* of these, sent because the table had no room or was busy */
     _Atomic uint64_t stacks_lost;    /* stacks whose record found no room: events without a stack */
     _Atomic uint64_t native_stopped; /* stacks that could not be followed to the thread's start */
+    _Atomic uint64_t nvtx_left_out;  /* ranges and marks of domains for whose name was no room */
+    _Atomic uint64_t nvtx_unnamed;   /* recorded without the registered name that had no room */
 
     /*
      * collector → program: the collector has no stderr, so the shim prints this line (prefixed

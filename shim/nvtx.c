@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "../formats/ring.h"
+#include "lifecycle.h"
 #include "marks.h"
 #include "nvtx_abi.h"
 #include "nvtx_texts.h"
@@ -124,10 +126,17 @@ static void add_wide(struct nvtx_text *text, const wchar_t *message)
     }
 }
 
+/* What a registered string that had no room in the table is known by. */
+static const char string_left_out;
+
+static bool is_whole(const struct nvtx_attributes *attributes)
+{
+    return attributes != NULL && attributes->struct_bytes >= sizeof(*attributes);
+}
+
 static void add_message(struct nvtx_text *text, const struct nvtx_attributes *attributes)
 {
-    bool whole = attributes != NULL && attributes->struct_bytes >= sizeof(*attributes);
-    int type = whole ? attributes->message_type : 0;
+    int type = is_whole(attributes) ? attributes->message_type : 0;
     if (type == NVTX_MESSAGE_UNICODE) {
         add_wide(text, attributes->message.unicode);
     } else if (type == NVTX_MESSAGE_REGISTERED) {
@@ -204,6 +213,30 @@ static bool domain_nest(const void *domain, uint32_t *which)
     return domain != &domain_left_out;
 }
 
+static bool lost_its_name(const struct nvtx_attributes *attributes)
+{
+    return is_whole(attributes) && attributes->message_type == NVTX_MESSAGE_REGISTERED &&
+           attributes->message.registered == &string_left_out;
+}
+
+/* Before a range or mark is recorded: which nest it is of; what is missing of it is counted. */
+static bool admit(const void *domain, const struct nvtx_attributes *attributes, uint32_t *which)
+{
+    struct vs_ring_header *ring = shim_recording() ? lifecycle_ring : NULL;
+    bool known = domain_nest(domain, which);
+    if (ring != NULL && (!known || lost_its_name(attributes))) {
+        atomic_fetch_add_explicit(known ? &ring->nvtx_unnamed : &ring->nvtx_left_out, 1,
+                                  memory_order_relaxed);
+    }
+    return known;
+}
+
+static const void *keep_string(const struct nvtx_text *text)
+{
+    const void *kept = nvtx_text_keep(text);
+    return kept != NULL ? kept : &string_left_out;
+}
+
 static const void *keep_domain(const struct nvtx_text *text)
 {
     const void *kept = nvtx_text_keep(text);
@@ -232,7 +265,7 @@ static const void *register_string_a(const void *domain, const char *string)
     (void)domain;
     nvtx_text_start(&text);
     add_ascii(&text, string);
-    return nvtx_text_keep(&text);
+    return keep_string(&text);
 }
 
 static const void *register_string_w(const void *domain, const wchar_t *string)
@@ -241,7 +274,7 @@ static const void *register_string_w(const void *domain, const wchar_t *string)
     (void)domain;
     nvtx_text_start(&text);
     add_wide(&text, string);
-    return nvtx_text_keep(&text);
+    return keep_string(&text);
 }
 
 /* ---- ranges and marks -------------------------------------------------------------------- */
@@ -284,9 +317,10 @@ static void mark_w(const wchar_t *message)
 static void domain_mark(const void *domain, const struct nvtx_attributes *attributes)
 {
     struct nvtx_text text;
+    uint32_t which;
     start_in(&text, domain);
     add_message(&text, attributes);
-    if (domain != &domain_left_out) {
+    if (admit(domain, attributes, &which)) {
         marks_mark(text.bytes, CALLER);
     }
 }
@@ -294,8 +328,10 @@ static void domain_mark(const void *domain, const struct nvtx_attributes *attrib
 static void mark_ex(const struct nvtx_attributes *attributes)
 {
     struct nvtx_text text;
+    uint32_t which;
     nvtx_text_start(&text);
     add_message(&text, attributes);
+    admit(NULL, attributes, &which);
     marks_mark(text.bytes, CALLER);
 }
 
@@ -321,15 +357,17 @@ static int domain_push(const void *domain, const struct nvtx_attributes *attribu
     uint32_t which;
     start_in(&text, domain);
     add_message(&text, attributes);
-    return domain_nest(domain, &which) ? push(which, &text, CALLER) : NVTX_LEVEL_NOT_TRACKED;
+    return admit(domain, attributes, &which) ? push(which, &text, CALLER) : NVTX_LEVEL_NOT_TRACKED;
 }
 
 static int push_ex(const struct nvtx_attributes *attributes)
 {
     struct nvtx_text text;
+    uint32_t which;
     nvtx_text_start(&text);
     add_message(&text, attributes);
-    return push(MARKS_NEST_NVTX, &text, CALLER);
+    admit(NULL, attributes, &which);
+    return push(which, &text, CALLER);
 }
 
 static int domain_pop(const void *domain)
@@ -365,15 +403,17 @@ static uint64_t domain_start(const void *domain, const struct nvtx_attributes *a
     uint32_t which;
     start_in(&text, domain);
     add_message(&text, attributes);
-    return domain_nest(domain, &which) ? start(which, &text, CALLER) : 0;
+    return admit(domain, attributes, &which) ? start(which, &text, CALLER) : 0;
 }
 
 static uint64_t start_ex(const struct nvtx_attributes *attributes)
 {
     struct nvtx_text text;
+    uint32_t which;
     nvtx_text_start(&text);
     add_message(&text, attributes);
-    return start(MARKS_NEST_NVTX, &text, CALLER);
+    admit(NULL, attributes, &which);
+    return start(which, &text, CALLER);
 }
 
 static void domain_end(const void *domain, uint64_t id)

@@ -501,7 +501,7 @@ static char *hidden_name(const char *path)
 /* File names of traces often hold the host's name. */
 static bool hide_names(const struct report_other *items, size_t count, struct report_others *others)
 {
-    *others = (struct report_others){calloc(count + 1, sizeof(*items)), count};
+    *others = (struct report_others){.items = calloc(count + 1, sizeof(*items)), .count = count};
     for (size_t i = 0; i < count && others->items != NULL; i++) {
         others->items[i] = items[i];
         others->items[i].path = hidden_name(items[i].path);
@@ -519,7 +519,10 @@ static int pack_folder(const char *path, struct packing *packing)
     if (report_open_folder(path, &folder)) {
         packing->others = folder.traces.items + 1;
         packing->named = &others;
-        if (hide_names(folder.traces.items + 1, folder.traces.count - 1, &others))
+        bool hidden = hide_names(folder.traces.items + 1, folder.traces.count - 1, &others);
+        others.chosen = folder.traces.chosen;
+        others.as_urgent = folder.traces.as_urgent;
+        if (hidden)
             status = pack_trace(folder.traces.items[0].path, packing, &others);
         if (!folder.all_read)
             status = CMD_FAILED;

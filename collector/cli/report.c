@@ -107,8 +107,10 @@ static int show_folder(const char *path, const struct report_options *options)
     struct report_folder folder;
     int status = CMD_FAILED;
     if (report_open_folder(path, &folder)) {
-        struct report_others rest = {folder.traces.items + 1, folder.traces.count - 1};
-        status = show(folder.traces.items[0].path, options, &rest);
+        struct report_others rest = folder.traces;
+        rest.items++;
+        rest.count--;
+        status = show(rest.chosen->path, options, &rest);
         if (!folder.all_read)
             status = CMD_FAILED;
     }

@@ -26,13 +26,20 @@ struct report_options {
     struct vs_window window;
 };
 
-/* Another trace of the same folder, listed beside the one reported. */
+/* Why a trace of a folder is looked at before another: the higher the sooner. */
+enum report_urgency { REPORT_ENDED_WELL, REPORT_ENDED_BADLY, REPORT_OUT_OF_MEMORY };
+
+/* A trace of a folder, listed beside the one reported. */
 struct report_other {
     const char *path;
-    const char *ended;
-    bool ended_badly;
+    enum report_urgency urgency;
+    char ended[48];     /* how, for people */
+    const char *end;    /* "exit", "killed", "exec", "unknown" */
     int64_t peak_bytes; /* of its fullest device's top layer */
+    int64_t end_bytes;  /* of the same */
+    int device;         /* that one; -1 none */
     json_int_t rank;    /* -1 unknown */
+    uint64_t failed_at; /* real time in ns of the request it did not survive; 0 unknown or none */
     json_int_t pid;
     struct vs_shared shared; /* what it exported or opened and has at its end */
 };
@@ -40,6 +47,8 @@ struct report_other {
 struct report_others {
     struct report_other *items;
     size_t count;
+    const struct report_other *chosen; /* the one reported; NULL: no word on why */
+    size_t as_urgent;                  /* as that one, itself included */
 };
 
 struct report {
@@ -80,7 +89,8 @@ bool report_write_markdown(FILE *out, const struct report *report);
 /* report_options.c: returns -1 to go on, else the exit status. `*path`: the trace or folder. */
 int report_parse(int argc, char **argv, struct report_options *options, const char **path);
 
-/* report_folder.c: the traces of a folder, the one to report first. */
+/* report_folder.c: the traces of a folder, the one to report first, then the most urgent ones and
+   by rank. */
 struct report_folder {
     char **paths;
     size_t path_count, path_room;

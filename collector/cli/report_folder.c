@@ -60,24 +60,67 @@ int report_list_traces(const char *path, struct report_folder *folder)
     return result;
 }
 
-/* Returns 0 or -ENOMEM; what it shares is to be released in any case. */
-static int describe(const char *path, const struct vs_summary *summary, struct report_other *out)
+/* "out of memory, exit 1", "killed by signal 15", "normally". */
+static void describe_end(const struct vs_summary *summary, struct report_other *other)
 {
-    struct report_other other = {.path = path, .ended = summary->ended, .rank = -1};
-    int result = vs_shared_take(summary->state, &summary->objects, &other.shared);
-    other.pid = json_integer_value(json_object_get(summary->process, "pid"));
-    const json_t *rank = json_object_get(summary->process, "rank");
-    if (json_is_integer(rank))
-        other.rank = json_integer_value(rank);
-    other.ended_badly = vs_summary_ended_badly(summary) || vs_summary_fatal_oom(summary) != NULL;
+    const char *lead = other->urgency == REPORT_OUT_OF_MEMORY ? "out of memory, " : "";
+    if (strcmp(summary->ended, "killed") == 0 && summary->signal_known)
+        snprintf(other->ended, sizeof(other->ended), "%skilled by signal %d", lead,
+                 summary->signal);
+    else if (strcmp(summary->ended, "killed") == 0)
+        snprintf(other->ended, sizeof(other->ended), "%skilled", lead);
+    else if (other->urgency != REPORT_ENDED_WELL && summary->exit_code_known)
+        snprintf(other->ended, sizeof(other->ended), "%sexit %d", lead, summary->exit_code);
+    else if (other->urgency == REPORT_OUT_OF_MEMORY)
+        snprintf(other->ended, sizeof(other->ended), "out of memory");
+    else if (strcmp(summary->ended, "exit") == 0)
+        snprintf(other->ended, sizeof(other->ended), "normally");
+    else if (strcmp(summary->ended, "exec") == 0)
+        snprintf(other->ended, sizeof(other->ended), "became another program");
+    else
+        snprintf(other->ended, sizeof(other->ended), "not yet, or not known");
+}
+
+/* On the clock that processes and machines share. */
+static uint64_t real_time(const struct vs_summary *summary, uint64_t time_ns)
+{
+    json_int_t start =
+        json_integer_value(json_object_get(json_object_get(summary->clock, "start"), "real_ns"));
+    return start <= 0 ? 0 : (uint64_t)start + vs_summary_at(summary, time_ns);
+}
+
+static void find_device(const struct vs_summary *summary, struct report_other *other)
+{
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++) {
         const struct vs_device_state *device = summary->state->devices[i];
         if (device == NULL)
             continue;
-        int64_t peak = device->layers[vs_device_top_layer(device)].peak_bytes;
-        if (peak > other.peak_bytes)
-            other.peak_bytes = peak;
+        const struct vs_layer_total *total = &device->layers[vs_device_top_layer(device)];
+        if (total->peak_bytes <= other->peak_bytes)
+            continue;
+        other->peak_bytes = total->peak_bytes;
+        other->end_bytes = total->live_bytes;
+        other->device = device->device;
     }
+}
+
+/* Returns 0 or -ENOMEM; what it shares is to be released in any case. */
+static int describe(const char *path, const struct vs_summary *summary, struct report_other *out)
+{
+    struct report_other other = {.path = path, .end = summary->ended, .rank = -1, .device = -1};
+    int result = vs_shared_take(summary->state, &summary->objects, &other.shared);
+    const struct vs_oom *fatal = vs_summary_fatal_oom(summary);
+    const json_t *rank = json_object_get(summary->process, "rank");
+    other.pid = json_integer_value(json_object_get(summary->process, "pid"));
+    if (json_is_integer(rank))
+        other.rank = json_integer_value(rank);
+    if (fatal != NULL) {
+        other.urgency = REPORT_OUT_OF_MEMORY;
+        other.failed_at = real_time(summary, fatal->time_ns);
+    } else if (vs_summary_ended_badly(summary))
+        other.urgency = REPORT_ENDED_BADLY;
+    describe_end(summary, &other);
+    find_device(summary, &other);
     *out = other;
     return result;
 }
@@ -104,11 +147,41 @@ const struct report_other *report_shared_with(const struct report *report,
     return NULL;
 }
 
+/* The first to run out of memory: the end of the others may follow from its own. */
 static bool matters_more(const struct report_other *a, const struct report_other *b)
 {
-    if (a->ended_badly != b->ended_badly)
-        return a->ended_badly;
+    if (a->urgency != b->urgency)
+        return a->urgency > b->urgency;
+    if (a->failed_at != 0 && b->failed_at != 0 && a->failed_at != b->failed_at)
+        return a->failed_at < b->failed_at;
     return a->peak_bytes > b->peak_bytes;
+}
+
+static int by_urgency(const void *a, const void *b)
+{
+    const struct report_other *left = a, *right = b;
+    if (left->urgency != right->urgency)
+        return left->urgency < right->urgency ? 1 : -1;
+    if (left->rank != right->rank)
+        return left->rank < right->rank ? -1 : 1;
+    return strcmp(left->path, right->path);
+}
+
+/* The one that matters most comes first, the others in the order in which they are listed. */
+static void choose(struct report_others *traces)
+{
+    struct report_other *items = traces->items;
+    size_t best = 0;
+    for (size_t i = 1; i < traces->count; i++)
+        if (matters_more(&items[i], &items[best]))
+            best = i;
+    struct report_other chosen = items[best];
+    items[best] = items[0];
+    items[0] = chosen;
+    qsort(items + 1, traces->count - 1, sizeof(*items), by_urgency);
+    traces->chosen = &items[0];
+    for (size_t i = 0; i < traces->count; i++)
+        traces->as_urgent += items[i].urgency == chosen.urgency;
 }
 
 static bool describe_all(struct report_folder *folder)
@@ -128,14 +201,10 @@ static bool describe_all(struct report_folder *folder)
         if (result != 0)
             return false;
     }
-    for (size_t i = 1; i < traces->count; i++) {
-        if (!matters_more(&traces->items[i], &traces->items[0]))
-            continue;
-        struct report_other first = traces->items[i];
-        memmove(&traces->items[1], &traces->items[0], i * sizeof(first));
-        traces->items[0] = first;
-    }
-    return traces->count > 0;
+    if (traces->count == 0)
+        return false;
+    choose(traces);
+    return true;
 }
 
 bool report_open_folder(const char *path, struct report_folder *folder)

@@ -126,6 +126,27 @@ static const struct vs_failure *last_failure(const struct vs_failures *failures)
     return last;
 }
 
+/* " 3 requests of PyTorch failed and it helped itself: …", or nothing. */
+static void describe_repairs(const struct report *report, char *out, size_t room)
+{
+    const struct vs_ooms *ooms = &report->summary->ooms;
+    const struct vs_device_state *device =
+        vs_state_device(report->summary->state, ooms->repairs.device);
+    char from_cache[64] = "";
+    out[0] = 0;
+    if (ooms->repairs.count == 0 || device == NULL)
+        return;
+    if (ooms->repairs.given_back > 0)
+        snprintf(from_cache, sizeof(from_cache), "gave back %s of its cache and ",
+                 size_text(ooms->repairs.given_back).text);
+    snprintf(out, room,
+             " %s request%s of %s for memory failed at first; it %sasked again, with success, "
+             "which cost %s.",
+             page_count(ooms->repairs.count).text, plural(ooms->repairs.count),
+             report_framework_name(report->summary, device), from_cache,
+             vs_format_time(ooms->repairs.lost_ns).text);
+}
+
 /* "; the last call that failed: cuMemMap at 3.00 s: CUDA_ERROR_INVALID_VALUE", or nothing. */
 static void describe_last_failure(const struct vs_summary *summary, char *out, size_t room)
 {
@@ -180,8 +201,10 @@ static void print_end(const struct page *page, const struct report *report)
         return;
     if (oom != NULL)
         describe_oom(report, oom, text, sizeof(text));
-    else
+    else {
         describe_other_end(report, text, sizeof(text));
+        describe_repairs(report, text + strlen(text), sizeof(text) - strlen(text));
+    }
     bool badly = oom != NULL || vs_summary_ended_badly(report->summary);
     fputs(badly ? page_alarm(page) : "", page->out);
     page_wrap(page, 0, text);
@@ -328,6 +351,7 @@ static void print_window(const struct page *page, const struct vs_summary *summa
 void report_print_program(const struct page *page, const struct report *report)
 {
     print_process(page, report->summary);
+    report_print_chosen(page, report);
     print_window(page, report->summary);
 }
 

@@ -96,7 +96,7 @@ static json_t *hooks_json(const struct vs_summary *summary)
 {
     static const char *const stacks[] = {"native_method", "native_stopped", "python",
                                          "python_state",  "stacks_sent",    "stacks_inline",
-                                         "stacks_lost"};
+                                         "stacks_lost",   "nvtx_left_out",  "nvtx_unnamed"};
     const struct vs_counts *counts = &summary->state->counts;
     json_t *object = json_object();
     json_t *warnings = json_object_get(summary->hooks, "warnings");
@@ -118,8 +118,12 @@ static json_t *others_json(const struct report_others *others)
         json_t *object = json_object();
         json_set(object, "file", json_text(other->path));
         json_set(object, "rank", json_integer_if(other->rank >= 0, other->rank));
-        json_set(object, "ended", json_string(other->ended));
+        json_set(object, "ended", json_string(other->end));
+        json_set(object, "how", json_string(other->ended));
+        json_set(object, "out_of_memory", json_boolean(other->urgency == REPORT_OUT_OF_MEMORY));
+        json_set(object, "device", json_integer_if(other->device >= 0, other->device));
         json_set_bytes(object, "peak_bytes", other->peak_bytes);
+        json_set_bytes(object, "end_bytes", other->end_bytes);
         json_array_append_new(list, object);
     }
     return list;
@@ -156,6 +160,8 @@ bool report_write_json(FILE *out, const struct report *report)
     json_writer_member(&root, "siblings", report_json_siblings(report));
     json_writer_member(&root, "failures", report_json_failures(report));
     json_writer_member(&root, "phases", report_json_phases(report));
+    json_writer_member(&root, "phases_summed", report_json_phases_summed(report));
+    json_writer_member(&root, "phases_left_out", json_count(summary->phases.omitted));
     json_writer_member(&root, "objects", report_json_objects(report));
     if (summary->objects.kinds[VS_OBJECT_IPC_HANDLE].created +
             summary->objects.kinds[VS_OBJECT_IPC_MAPPING].created !=

@@ -50,6 +50,8 @@ json_t *report_json_others_then(const struct report *report, size_t oom);
 json_t *report_json_siblings(const struct report *report);
 /* report_json_phases.c */
 json_t *report_json_phases(const struct report *report);
+/* Those that began after the first VS_PHASES_MARKED_KEPT, by pattern of name. */
+json_t *report_json_phases_summed(const struct report *report);
 
 static inline void json_set(json_t *object, const char *name, json_t *value)
 {

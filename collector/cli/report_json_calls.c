@@ -44,6 +44,9 @@ static json_t *oom_json(const struct report *report, const struct vs_oom *oom)
              oom->free_bytes == VS_FREE_UNKNOWN ? json_null() : json_count(oom->free_bytes));
     json_set(object, "handled", json_boolean(oom->handled));
     json_set(object, "repaired", json_boolean(oom->repaired));
+    json_set(object, "given_back_bytes",
+             json_integer_if(oom->repaired && oom->given_back >= 0, oom->given_back));
+    json_set(object, "lost_ns", oom->repaired ? json_count(oom->lost_ns) : json_null());
     json_set(object, "class", json_string(vs_oom_class_name(oom->class)));
     json_set(object, "why", json_text(oom->why));
     json_set(object, "stack", report_json_stack(report, oom->site));

@@ -68,3 +68,33 @@ json_t *report_json_phases(const struct report *report)
     }
     return list;
 }
+
+static json_t *sum_json(const struct vs_summary *summary, const struct vs_phase_sum *sum)
+{
+    const char *first = vs_state_string(summary->state, sum->first.name);
+    char pattern[NAME_BYTES];
+    vs_name_pattern_text(first, pattern, sizeof(pattern));
+    json_t *object = json_object();
+    json_set(object, "name", json_text(sum->numbered ? pattern : first));
+    json_set(object, "kind", json_string(kind_names[VS_PHASE_MARKED]));
+    json_set(object, "count", json_count(sum->count));
+    json_set(object, "first_start_ns", time_at(summary, sum->first.start_ns));
+    json_set(object, "device", json_integer(sum->first.device));
+    json_set(object, "band", json_string(band_names[vs_phase_main_band(&sum->first)]));
+    json_set_bytes(object, "entry_bytes", sum->entry);
+    json_set_bytes(object, "peak_bytes", sum->peak);
+    json_set_bytes(object, "exit_bytes", sum->exit);
+    json_set_bytes(object, "transient_bytes", sum->transient);
+    json_set_bytes(object, "resident_bytes", sum->resident);
+    return object;
+}
+
+json_t *report_json_phases_summed(const struct report *report)
+{
+    const struct vs_phases *phases = &report->summary->phases;
+    json_t *list = json_array();
+    for (size_t i = 0; i < phases->sum_count; i++)
+        if (!report_hides_device(report, phases->sums[i].first.device))
+            json_array_append_new(list, sum_json(report->summary, &phases->sums[i]));
+    return list;
+}

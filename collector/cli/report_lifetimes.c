@@ -7,7 +7,13 @@
 
 #include "report_page.h"
 
-enum { TOP_LINES = 4, NAME_COLUMNS = 46, TITLE_ROOM = 256, LEAST_SHARE = 20 /* of the peak */ };
+enum {
+    TOP_LINES = 4,
+    NAME_COLUMNS = 46,
+    TITLE_ROOM = 256,
+    LEAST_SHARE = 20 /* of the peak */,
+    LEAST_SHARE_TOLD = 2000 /* less is 0.0 % */
+};
 
 /* Temporaries of one group at a peak. */
 struct line {
@@ -104,8 +110,9 @@ static void print_steps(const struct page *page, const struct vs_lifetimes_found
         plural(found->steps), page_count(count / found->steps).text, plural(count / found->steps),
         size_text(bytes / (int64_t)found->steps).text);
     const char *between = " ";
+    int64_t least = bytes / LEAST_SHARE_TOLD;
     for (size_t i = 0; i < VS_LIVES && used > 0 && (size_t)used < sizeof(text); i++) {
-        if (found->total.bytes[i] == 0)
+        if (found->total.bytes[i] == 0 || found->total.bytes[i] < least)
             continue;
         used += snprintf(text + used, sizeof(text) - (size_t)used, "%s%.1f %% %s", between,
                          100.0 * (double)found->total.bytes[i] / (double)bytes, words[i]);

@@ -66,9 +66,11 @@ void report_print_calls(const struct page *page, const struct report *report);
 /* report_communicators.c: NCCL's, and the memory of each. */
 void report_print_shared(const struct page *page, const struct report *report);
 void report_print_communicators(const struct page *page, const struct report *report);
-/* report_recording.c: the host, the folder's other traces, and the recording itself. */
-void report_print_host(const struct page *page, const struct report *report);
+/* report_others.c: why this trace of its folder was chosen, and a table of the others. */
+void report_print_chosen(const struct page *page, const struct report *report);
 void report_print_others(const struct page *page, const struct report *report);
+/* report_recording.c: the host, and the recording itself. */
+void report_print_host(const struct page *page, const struct report *report);
 void report_print_recording(const struct page *page, const struct report *report);
 
 /* ---- stacks (report_stacks.c) ------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include "report_page.h"
 
-enum { TOP_PLACES = 3, LEAST_SHARE = 20 /* of the peak */, TITLE_COLUMNS = 40, TEXT_ROOM = 512 };
+enum { TOP_PLACES = 3, LEAST_SHARE = 20 /* of the peak */, TITLE_COLUMNS = 70, TEXT_ROOM = 512 };
 
 struct made {
     uint32_t group;
@@ -75,7 +75,7 @@ static void describe_last(const struct vs_recent *recent, char *out, size_t room
     else
         snprintf(out, room, "within %s before it",
                  recent->rule == VS_RECENT_BY_LENGTH
-                     ? "as much as a step takes"
+                     ? "as many allocations and frees as a step has"
                      : "the last hundredth of the run's allocations and frees");
 }
 
@@ -86,11 +86,12 @@ static void print_recent(const struct page *page, const struct report *report,
     char last[96], before[192] = "", text[TEXT_ROOM];
     describe_last(recent, last, sizeof(last));
     if (recent->rule == VS_RECENT_BY_STEP && recent->steps_before != 0)
-        snprintf(before, sizeof(before), "%s in the %s step%s before, ",
-                 size_text(sums->before_bytes).text, page_count(recent->steps_before).text,
-                 plural(recent->steps_before));
+        snprintf(before, sizeof(before), "%s in the %s%sstep%s before, ",
+                 size_text(sums->before_bytes).text,
+                 recent->steps_before > 1 ? page_count(recent->steps_before).text : "",
+                 recent->steps_before > 1 ? " " : "", plural(recent->steps_before));
     else if (recent->rule != VS_RECENT_BY_STEP)
-        snprintf(before, sizeof(before), "%s within %s times that before, ",
+        snprintf(before, sizeof(before), "%s within %s times as many before those, ",
                  size_text(sums->before_bytes).text, page_count(recent->steps_before).text);
     snprintf(text, sizeof(text), "of it  %s made %s, %s%s earlier",
              size_text(sums->last_bytes).text, last, before,

@@ -4,7 +4,6 @@
  * that differ in their numbers one, where they are many), and what the captures of
  * graphs keep, one by one where they are few.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,7 +138,7 @@ static void add_sum(struct rows *rows, const struct vs_state *state, const struc
     rows->items[rows->count++] = late;
 }
 
-/* In order of time; of more than the page has room for the highest first. Release its items. */
+/* In order of time. Release its items. */
 static struct rows collect(const struct report *report)
 {
     const struct vs_phases *phases = &report->summary->phases;
@@ -153,8 +152,6 @@ static struct rows collect(const struct report *report)
     for (size_t i = 0; rows.items != NULL && i < phases->sum_count; i++)
         if (!report_hides_device(report, phases->sums[i].first.device))
             add_sum(&rows, report->summary->state, &phases->sums[i]);
-    if (rows.count > TOP_PHASES)
-        qsort(rows.items, rows.count, sizeof(*rows.items), by_transient);
     return rows;
 }
 
@@ -200,14 +197,46 @@ static void print_captures(const struct page *page, const struct report *report,
     }
 }
 
+/* Nothing came, went or stayed: a library's ranges mostly. */
+static bool is_idle(const struct row *row)
+{
+    return row->first->kind == VS_PHASE_MARKED && row->transient == 0 && row->resident == 0 &&
+           row->entry == row->peak && row->exit == row->peak;
+}
+
+/* The others, in their order; how many are gone. */
+static size_t leave_out_idle(struct rows *rows)
+{
+    size_t count = rows->count;
+    rows->count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!is_idle(&rows->items[i]))
+            rows->items[rows->count++] = rows->items[i];
+    return count - rows->count;
+}
+
+/* What is not kept one by one, or not at all. */
+static void print_limits(const struct page *page, const struct vs_phases *phases)
+{
+    if (phases->sum_count != 0)
+        fprintf(page->out, "  --json has the first %s one by one, later ones by name\n",
+                page_count(VS_PHASES_MARKED_KEPT).text);
+    if (phases->omitted != 0)
+        fprintf(page->out, "  without %s more: too many at once, or of too many names\n",
+                page_count(phases->omitted).text);
+}
+
 void report_print_phases(const struct page *page, const struct report *report)
 {
     struct rows rows = collect(report);
-    if (rows.count != 0) {
+    size_t all = rows.count, idle = leave_out_idle(&rows);
+    if (rows.count > TOP_PHASES)
+        qsort(rows.items, rows.count, sizeof(*rows.items), by_transient);
+    if (all != 0)
         report_heading(page, "Phases, by what was allocated");
+    if (rows.count != 0)
         fprintf(page->out, "  %-*s %3s %10s %10s %10s %10s %10s\n", NAME_COLUMNS, "", "GPU",
                 "at entry", "peak", "at exit", "transient", "stays");
-    }
     for (size_t i = 0; i < rows.count && i < TOP_PHASES; i++) {
         print_row(page, report, &rows.items[i]);
         if (rows.items[i].first->kind == VS_PHASE_CAPTURE)
@@ -215,7 +244,10 @@ void report_print_phases(const struct page *page, const struct report *report)
     }
     if (rows.count > TOP_PHASES)
         fprintf(page->out, "  … and %zu more (--json has all)\n", rows.count - TOP_PHASES);
-    if (rows.count != 0 && report->summary->phases.omitted != 0)
-        fprintf(page->out, "  without %" PRIu64 " more phases\n", report->summary->phases.omitted);
+    if (idle != 0)
+        fprintf(page->out, "  %zu%s%s in which nothing came or went (--json has all)\n", idle,
+                rows.count != 0 ? " other" : "", rows.count != 0 ? plural(idle) : "");
+    if (all != 0)
+        print_limits(page, &report->summary->phases);
     free(rows.items);
 }

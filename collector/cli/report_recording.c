@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bottom of the page: the host, the folder's other traces, the recording itself. */
+/* The bottom of the page: the host and the recording itself. */
 #include "report_page.h"
+
+#define LEAST_ROUNDING (INT64_C(1) << 20) /* bytes that are worth a line */
 
 /* Pinned memory in a framework's cache: in use or kept, and what of it may be rounding. */
 static void print_host_cache(const struct page *page, const struct vs_state *state)
 {
+    bool rounds = state->host_rounding >= LEAST_ROUNDING;
     if (state->host_framework <= 0)
         return;
-    fprintf(page->out, "  %s pinned by the framework's host cache, in use or kept",
-            size_text(state->host_framework).text);
-    if (state->host_rounding > 0)
-        fprintf(page->out, ";\n    of it up to %s rounding to powers of two",
-                size_text(state->host_rounding).text);
-    fputc('\n', page->out);
+    fprintf(page->out, "  %s pinned by the framework's host cache, in use or kept%s\n",
+            size_text(state->host_framework).text,
+            rounds                     ? ";"
+            : state->host_rounding > 0 ? ""
+                                       : ", none of it rounding");
+    if (!rounds)
+        return;
+    char text[256];
+    snprintf(text, sizeof(text), "of it up to %s rounding to powers of two%s",
+             size_text(state->host_rounding).text,
+             state->host_round_limit != UINT64_MAX
+                 ? ""
+                 : ", which newer PyTorch leaves out for requests above N MiB with "
+                   "PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:N");
+    page_wrap(page, 4, text);
 }
 
 static void print_shared(const struct page *page, const struct vs_state *state)
@@ -46,22 +58,6 @@ void report_print_host(const struct page *page, const struct report *report)
     fputc('\n', page->out);
     print_host_cache(page, state);
     print_shared(page, state);
-}
-
-void report_print_others(const struct page *page, const struct report *report)
-{
-    const struct report_others *others = report->others;
-    if (others == NULL || others->count == 0)
-        return;
-    report_heading(page, "Other traces in this folder");
-    for (size_t i = 0; i < others->count; i++) {
-        char rank[32] = "";
-        if (others->items[i].rank >= 0)
-            snprintf(rank, sizeof(rank), "rank %" JSON_INTEGER_FORMAT, others->items[i].rank);
-        fprintf(page->out, "  %-10s peak %10s  ended: %-8s %s\n", rank,
-                size_text(others->items[i].peak_bytes).text, others->items[i].ended,
-                page_fit(others->items[i].path, 50).text);
-    }
 }
 
 /* ---- the recording ----------------------------------------------------------------------- */
@@ -100,6 +96,20 @@ static void print_stack_health(const struct page *page, const struct report *rep
         fprintf(page->out,
                 "  stacks: %s could not be followed to the thread's start (found by %s)\n",
                 page_count(stopped).text, method != NULL ? method : "an unknown method");
+}
+
+static void print_nvtx_health(const struct page *page, const json_t *hooks)
+{
+    uint64_t left_out = count_of(hooks, "nvtx_left_out"), unnamed = count_of(hooks, "nvtx_unnamed");
+    if (left_out != 0)
+        fprintf(
+            page->out,
+            "  NVTX: %s of its ranges and marks not recorded: no room for their domain's name\n",
+            page_count(left_out).text);
+    if (unnamed != 0)
+        fprintf(page->out,
+                "  NVTX: %s of its ranges and marks without their name: no room for more names\n",
+                page_count(unnamed).text);
 }
 
 static void print_unnamed(const struct page *page, const struct report *report)
@@ -151,6 +161,7 @@ void report_print_recording(const struct page *page, const struct report *report
     report_heading(page, "This trace");
     print_warnings(page, report->summary);
     print_stack_health(page, report);
+    print_nvtx_health(page, report->summary->hooks);
     if (!report_lost_something(report->summary))
         fputs("  nothing was lost\n", page->out);
     print_size(page, report->summary);

@@ -78,9 +78,15 @@ void report_print_looked(const struct page *page, const struct report *report)
     if (!siblings->looked || siblings->traces == 0)
         return;
     size_t looked = siblings->traces - siblings->ignored - siblings->skip_count;
-    fprintf(page->out,
-            "  %zu other trace%s of this folder looked into; of this device and moment: %zu\n",
-            looked, plural(looked), siblings->count);
+    if (siblings->count == 0)
+        fputs("  no other traced process of this folder held memory of that device then",
+              page->out);
+    else
+        fprintf(page->out,
+                "  %zu other traced process%s of this folder held memory of that device "
+                "then",
+                siblings->count, siblings->count == 1 ? "" : "es");
+    fprintf(page->out, " (%zu trace%s looked into)\n", looked, plural(looked));
     for (size_t i = 0; i < siblings->skip_count; i++)
         fprintf(page->out, "    %s: %s\n", page_fit(siblings->skips[i].file, 60).text,
                 siblings->skips[i].why);

@@ -89,6 +89,11 @@ struct vs_oom {
     uint64_t free_bytes; /* VS_FREE_UNKNOWN */
     bool handled;
     bool repaired; /* the framework's own retry succeeded */
+    /* Valid with `repaired`: what its cache gave back to the driver before that retry (-1 where the
+       window ended before), and the time from the start of the first refused call to that of the
+       first one that was met. */
+    int64_t given_back;
+    uint64_t lost_ns;
     bool largest_known, cached_known, stream_known;
     bool retry_known, retry_fits;   /* whether the same request would have been met right after */
     uint64_t stream;                /* that the framework asked for */
@@ -122,6 +127,11 @@ struct vs_ooms {
     size_t count, room;
     uint64_t
         total; /* `count` unless there were more than VS_OOMS_KEPT: then the last is kept too */
+    struct {
+        uint64_t count, lost_ns;
+        int64_t given_back;
+        int8_t device;             /* of the last one */
+    } repairs;                     /* of all, kept or not */
     struct vs_oom_threads pending; /* failed attempts of a framework, by thread */
     size_t open[VS_OOMS_OPEN];     /* entries not yet known to be handled */
     size_t open_count;

@@ -198,10 +198,8 @@ static inline int64_t top_bytes_of(struct vs_growth *growth, const struct vs_sta
         return 0;
     if (growth->watched == NULL)
         growth->watched = vs_state_device(state, site->device);
-    if (growth->watched == NULL || growth->watched->device != site->device) {
-        growth->several_devices = true;
+    if (growth->watched == NULL || growth->watched->device != site->device)
         return 0;
-    }
     return site->layer == vs_device_top_layer(growth->watched) ? move->bytes : 0;
 }
 

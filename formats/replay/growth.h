@@ -90,7 +90,7 @@ struct vs_step_ends {
     int64_t highest_bytes;
     uint64_t count; /* ends that are known */
 };
-/* False without steps, and of one among several devices. */
+/* False without steps, and of another device than the first on which something moved. */
 bool vs_steps_highest_end(const struct vs_growth *growth, const struct vs_steps *steps,
                           const struct vs_device_state *device, struct vs_step_ends *out);
 /* Number of the first step of a window: as marked, else counted from 1. */
@@ -147,7 +147,6 @@ struct vs_growth {
     int64_t *fell_held; /* beside fell_to: what the watched device's top layer held then */
     size_t fell_held_room;
     const struct vs_device_state *watched; /* the first device on which something moved */
-    bool several_devices;                  /* it was not the only one: held_bytes mean nothing */
     struct vs_beats *candidates[VS_CANDIDATES];
     struct vs_beats marked;
     struct vs_named_beats named[VS_MARKS_KEPT];

@@ -6,8 +6,10 @@
  * is an entry that was handled. Other failed requests are entries of their own.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "analysis.h"
+#include "format_size.h"
 #include "grow.h"
 
 /* CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation. */
@@ -18,6 +20,10 @@ enum { RESULT_OUT_OF_MEMORY = 2 };
 /* Failed driver calls of a framework's thread, not yet known to be a give-up or repaired. */
 struct vs_oom_pending {
     struct vs_oom oom; /* as of the first attempt */
+    int64_t reserved, least_reserved;
+    uint64_t began_ns;
+    uint64_t met_ns;  /* start of the first call after it that was met, 0 none */
+    bool past_window; /* the state stands still from there */
 };
 
 static uint16_t label_of(const struct vs_event *event)
@@ -161,6 +167,44 @@ static void give_up(struct vs_ooms *ooms, uint32_t thread)
     drop_pending(ooms, thread);
 }
 
+static bool gives_memory(uint8_t kind)
+{
+    return kind == VS_KIND_FW_ALLOC || kind == VS_KIND_ALLOC || kind == VS_KIND_POOL_ALLOC ||
+           kind == VS_KIND_PHYS_CREATE || kind == VS_KIND_HOST_ALLOC;
+}
+
+/* When the call began: a call that gives memory is told at its end. */
+static uint64_t began(const struct vs_event *event, uint64_t end_ns)
+{
+    return end_ns > event->duration_ns ? end_ns - event->duration_ns : 0;
+}
+
+/* What the thread does about its refused request: only it moves the device's cache meanwhile. */
+static void follow_pending(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced,
+                           bool past_window)
+{
+    struct vs_oom_pending *pending =
+        ooms->pending.count == 0 ? NULL : pending_of(ooms, sequenced->thread);
+    if (sequenced->event.result != 0 || pending == NULL)
+        return;
+    const struct vs_device_state *device = vs_state_device(ooms->state, pending->oom.device);
+    pending->past_window = past_window;
+    if (pending->met_ns == 0 && gives_memory(sequenced->event.kind))
+        pending->met_ns = began(&sequenced->event, ooms->now_ns);
+    if (device != NULL && vs_device_reserved(device) < pending->least_reserved)
+        pending->least_reserved = vs_device_reserved(device);
+}
+
+static void begin_pending(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced,
+                          struct vs_oom_pending *pending)
+{
+    const struct vs_device_state *device = vs_state_device(ooms->state, sequenced->event.device);
+    describe(ooms, sequenced, VS_LAYER_FRAMEWORK, &pending->oom);
+    pending->began_ns = began(&sequenced->event, ooms->now_ns);
+    pending->reserved = device == NULL ? 0 : vs_device_reserved(device);
+    pending->least_reserved = pending->reserved;
+}
+
 static void note_attempt(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
 {
     const struct vs_event *event = &sequenced->event;
@@ -179,8 +223,9 @@ static void note_attempt(struct vs_ooms *ooms, const struct vs_sequenced_event *
             return;
         }
         known = slot->pending;
-        describe(ooms, sequenced, VS_LAYER_FRAMEWORK, &known->oom);
+        begin_pending(ooms, sequenced, known);
     }
+    known->met_ns = 0;
     add_attempt(&known->oom, event);
     if (known->oom.attempt_count == 1)
         vs_oom_classify(ooms, &known->oom, event->kind);
@@ -202,6 +247,32 @@ static void note_give_up(struct vs_ooms *ooms, const struct vs_sequenced_event *
     add_entry(ooms, &oom);
 }
 
+/* What the first attempt was judged by stood in the way no more once the cache was given back. */
+static void explain_repair(struct vs_oom *oom)
+{
+    char free_bytes[64] = "";
+    if (oom->given_back <= 0 || oom->class == VS_OOM_WAITING_STREAMS ||
+        oom->class == VS_OOM_OTHER_STREAM)
+        return;
+    if (oom->free_bytes != VS_FREE_UNKNOWN && oom->free_bytes <= INT64_MAX)
+        snprintf(free_bytes, sizeof(free_bytes), "%s were free on the device and ",
+                 vs_format_size((int64_t)oom->free_bytes).text);
+    vs_oom_decide(
+        oom, VS_OOM_FRAGMENTED,
+        "%s were asked for; %sno cached block was large enough; it fitted after %s of the "
+        "cache had gone back to the driver",
+        vs_format_size((int64_t)oom->requested).text, free_bytes,
+        vs_format_size(oom->given_back).text);
+}
+
+static void count_repair(struct vs_ooms *ooms, const struct vs_oom *oom)
+{
+    ooms->repairs.count++;
+    ooms->repairs.lost_ns += oom->lost_ns;
+    ooms->repairs.given_back += oom->given_back > 0 ? oom->given_back : 0;
+    ooms->repairs.device = oom->device;
+}
+
 /* A framework's thread got memory after attempts that failed. */
 static void note_repair(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
 {
@@ -215,7 +286,12 @@ static void note_repair(struct vs_ooms *ooms, const struct vs_sequenced_event *s
     }
     pending->oom.handled = true;
     pending->oom.repaired = true;
+    pending->oom.given_back =
+        pending->past_window ? -1 : pending->reserved - pending->least_reserved;
+    pending->oom.lost_ns = pending->met_ns - pending->began_ns;
     pending->oom.requested = event->size;
+    explain_repair(&pending->oom);
+    count_repair(ooms, &pending->oom);
     add_entry(ooms, &pending->oom);
     drop_pending(ooms, sequenced->thread);
 }
@@ -239,12 +315,6 @@ static void on_failed(struct vs_ooms *ooms, const struct vs_sequenced_event *seq
     add_entry(ooms, &oom);
 }
 
-static bool gives_memory(uint8_t kind)
-{
-    return kind == VS_KIND_FW_ALLOC || kind == VS_KIND_ALLOC || kind == VS_KIND_POOL_ALLOC ||
-           kind == VS_KIND_PHYS_CREATE || kind == VS_KIND_HOST_ALLOC;
-}
-
 static void note_memory(struct vs_ooms *ooms, const struct vs_sequenced_event *sequenced)
 {
     const struct vs_event *event = &sequenced->event;
@@ -262,6 +332,7 @@ static void on_event(void *self, const struct vs_state *state,
     struct vs_ooms *ooms = self;
     const struct vs_event *event = &sequenced->event;
     ooms->now_ns = state->now_ns;
+    follow_pending(ooms, sequenced, false);
     if (event->kind == VS_KIND_FW_OOM)
         note_give_up(ooms, sequenced);
     else if (event->result != 0)
@@ -275,6 +346,7 @@ void vs_ooms_outcome(struct vs_ooms *ooms, const struct vs_sequenced_event *sequ
     const struct vs_event *event = &sequenced->event;
     if (event->time_ns > ooms->now_ns)
         ooms->now_ns = event->time_ns;
+    follow_pending(ooms, sequenced, true);
     if (event->kind == VS_KIND_FW_OOM && pending_of(ooms, sequenced->thread) != NULL)
         note_give_up(ooms, sequenced);
     else if (event->result == 0 && gives_memory(event->kind))

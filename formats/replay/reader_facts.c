@@ -2,6 +2,7 @@
 /* Names and facts of a trace for the fold: see reader_facts.h. */
 #include "reader_facts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *string_of(const void *self, uint32_t id)
@@ -60,6 +61,33 @@ static int tell_devices(const struct vs_reader *reader, struct vs_state *state)
     return result;
 }
 
+/* A size in MiB that one of PyTorch's settings has for `name`; UINT64_MAX without. */
+static uint64_t setting_mib(const char *settings, const char *name)
+{
+    const char *found = strstr(settings, name);
+    if (found == NULL || found[strlen(name)] != ':')
+        return UINT64_MAX;
+    char *end;
+    const char *digits = found + strlen(name) + 1;
+    unsigned long long mib = strtoull(digits, &end, 10);
+    return end == digits || mib > UINT64_MAX >> 20 ? UINT64_MAX : (uint64_t)mib << 20;
+}
+
+/* The largest request that PyTorch's host cache rounds. */
+static uint64_t host_round_limit(const json_t *process)
+{
+    static const char *const variables[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
+    static const char *const limits[] = {"pinned_max_round_threshold_mb",
+                                         "pinned_max_cached_size_mb"};
+    const json_t *settings = json_object_get(process, "settings");
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        uint64_t limit = setting_mib(vs_fact_text(settings, variables[i / 2]), limits[i % 2]);
+        least = limit < least ? limit : least;
+    }
+    return least;
+}
+
 int vs_reader_prepare(const struct vs_reader *reader, struct vs_state *state)
 {
     int result = tell_devices(reader, state);
@@ -71,6 +99,7 @@ int vs_reader_prepare(const struct vs_reader *reader, struct vs_state *state)
             state->devices[i]->others_known = others_known;
     state->start_ns = vs_fact_count(json_object_get(clock, "start"), "monotonic_ns");
     state->own_pid = vs_fact_count(process, "host_pid");
+    state->host_round_limit = host_round_limit(process);
     json_decref(hooks);
     json_decref(clock);
     json_decref(process);

@@ -14,7 +14,8 @@ struct vs_names vs_reader_names(const struct vs_reader *reader);
 json_t *vs_reader_fact(const struct vs_reader *reader, const char *name);
 /*
  * Tells a new state what the facts say before the first event: each device's memory, whether
- * other processes were asked about, when the trace begins and whose it is. 0 or -ENOMEM.
+ * other processes were asked about, what a host cache rounds, when the trace begins and whose it
+ * is. 0 or -ENOMEM.
  */
 int vs_reader_prepare(const struct vs_reader *reader, struct vs_state *state);
 /* A field that counts; 0 when it is not there, or no such number. */

@@ -345,6 +345,7 @@ int vs_state_create(const struct vs_names *names, struct vs_state **out)
         return -ENOMEM;
     state->names = *names;
     state->host_rss = -1;
+    state->host_round_limit = UINT64_MAX;
     state->cgroup_limit = -1;
     state->cgroup_used = -1;
     state->host_shared = -1;

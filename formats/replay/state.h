@@ -493,7 +493,9 @@ struct vs_state {
     uint64_t cut_events; /* taken out of it so far */
     bool lost_gave_back; /* a lost event released memory: whose and how much is not known */
     int64_t host_pinned, host_pinned_requested;
-    int64_t host_registered, host_framework, host_rounding;   /* parts of host_pinned */
+    int64_t host_registered, host_framework, host_rounding; /* parts of host_pinned */
+    uint64_t
+        host_round_limit; /* larger requests its cache does not round; UINT64_MAX: rounds all */
     int64_t host_rss, cgroup_limit, cgroup_used, host_shared; /* -1 unknown */
     int64_t host_reclaimable;
     int64_t host_shared_torch, host_shared_files; /* valid with host_shared */

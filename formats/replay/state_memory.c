@@ -25,7 +25,8 @@ int64_t vs_state_host_rounding(const struct vs_state *state, uint16_t owner, uin
 {
     bool rounds = owner < state->owner_count && state->owners[owner].host;
     bool power_of_two = (bytes & (bytes - 1)) == 0;
-    return rounds && power_of_two && bytes > 1 ? (int64_t)(bytes / 2 - 1) : 0;
+    bool rounded = power_of_two && bytes > 1 && bytes / 2 < state->host_round_limit;
+    return rounds && rounded ? (int64_t)(bytes / 2 - 1) : 0;
 }
 
 static void count_host(struct vs_state *state, const struct vs_allocation *allocation, int sign)

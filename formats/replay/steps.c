@@ -687,7 +687,7 @@ long vs_steps_window(const struct vs_steps *steps, uint32_t tick)
 bool vs_steps_highest_end(const struct vs_growth *growth, const struct vs_steps *steps,
                           const struct vs_device_state *device, struct vs_step_ends *out)
 {
-    if (steps->beats == NULL || growth->watched != device || growth->several_devices)
+    if (steps->beats == NULL || growth->watched != device)
         return false;
     *out = (struct vs_step_ends){.count = steps->windows};
     for (size_t i = 1; i <= steps->windows; i++) /* the first begins the first step */

@@ -29,11 +29,11 @@ EXPECTED = {
 
 def run_traced(arguments, folder):
     """What each case printed, and its report."""
-    cases = [words for name in EXPECTED for words in (name, f"{name} healthy")]
+    cases = [words for name in (*EXPECTED, "repaired") for words in (name, f"{name} healthy")]
     printed = real_torch.run_programs(arguments, folder, "4G", PROGRAM, cases)
     reports = real_torch.reports_of(arguments, folder)
-    return {line["case"]: (line["failed"], reports[line["pid"]]) for line in map(json.loads, printed.splitlines())
-            if line["pid"] in reports}
+    return {line["case"]: (line["failed"], line["told"], reports[line["pid"]])
+            for line in map(json.loads, printed.splitlines()) if line["pid"] in reports}
 
 
 def line_of(name):
@@ -50,7 +50,18 @@ def faults_of_oom(oom, wanted, named):
     return faults + [f"{text!r} is not in {oom['why']!r}" for text in named if text not in oom["why"]]
 
 
-def faults_of_case(name, failed, report):
+def faults_of_repair(failed, told, report):
+    """PyTorch's own count of retries, and what its reserve lost, are the oracle."""
+    entries = [(oom["repaired"], oom["handled"], oom["requested_bytes"], oom["given_back_bytes"])
+               for oom in report["ooms"]]
+    wanted = [(True, True, 3000 * MIB, told["given_back"])] * told["retries"]
+    faults = [] if not failed and entries == wanted and told["retries"] == 1 else [
+        f"failed: {failed}, entries: {entries}, not {wanted}"]
+    return faults + [f"lost_ns is {oom['lost_ns']}" for oom in report["ooms"]
+                     if not 0 < oom["lost_ns"] < report["trace"]["duration_ns"]]
+
+
+def faults_of_case(name, failed, _, report):
     requested, largest, cached, named = EXPECTED[name]
     if not failed or len(report["ooms"]) != 1:
         return [f"failed: {failed}, entries: {report['ooms']}"]
@@ -68,7 +79,7 @@ def faults_of_case(name, failed, report):
     return faults
 
 
-def faults_of_twin(failed, report):
+def faults_of_twin(failed, _, report):
     loud = [oom for oom in report["ooms"] if not oom["repaired"]]
     return [f"failed: {failed}, entries: {loud}"] if failed or loud else []
 
@@ -81,6 +92,8 @@ def check(arguments):
         wrong += [(name, fault) for fault in faults_of_case(name, *reports[name])]
         wrong += [(f"{name} healthy", fault)
                   for fault in faults_of_twin(*reports[f"{name} healthy"])]
+    wrong += [("repaired", fault) for fault in faults_of_repair(*reports["repaired"])]
+    wrong += [("repaired healthy", fault) for fault in faults_of_twin(*reports["repaired healthy"])]
     return real_torch.tell("WRONG", len(reports), wrong)
 
 

@@ -12,6 +12,7 @@
  *                                         (the outermost of one call of the loop),
  *                                         PATH+OFFSET (of the call), note:N
  *   KIND [field=value …]                  an event; KIND as in record.h ("alloc", "fw_free", …)
+ *   times N LINE [; LINE …]               the lines N times
  *   flush                                 ends a chunk
  *   taken_out EVENTS GAPS                 the trace is cut from a longer one
  *   incomplete                            no END chunk
@@ -360,6 +361,19 @@ static bool make_definition(struct making *making, const char *word, char *rest)
     return true;
 }
 
+static void make_line(struct making *making, char *line);
+
+static void make_times(struct making *making, char *rest)
+{
+    for (uint64_t times = number(making, strsep(&rest, " ")); times > 0; times--) {
+        char copy[4096];
+        snprintf(copy, sizeof(copy), "%s", rest);
+        char *left = copy;
+        for (char *one; (one = next_field(&left, ";")) != NULL;)
+            make_line(making, one);
+    }
+}
+
 static void make_line(struct making *making, char *line)
 {
     char *comment = line[0] == '#' ? line : strstr(line, " #");
@@ -379,6 +393,8 @@ static void make_line(struct making *making, char *line)
         check(making, vs_writer_meta(making->writer, name, rest, strlen(rest)));
     } else if (make_definition(making, word, rest)) {
         return;
+    } else if (strcmp(word, "times") == 0) {
+        make_times(making, rest);
     } else if (strcmp(word, "flush") == 0) {
         check(making, vs_writer_flush(making->writer));
     } else if (strcmp(word, "taken_out") == 0) {

@@ -16,18 +16,19 @@ import tempfile
 import real_torch
 
 MIB = 1 << 20
-PROGRAM = pathlib.Path(__file__).parent / "programs" / "host.py"
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+KIB = 1 << 10
 # Pages that come and go between the program's look and the collector's.
 RESIDENT_SLACK = 8 * MIB
 
 
-def run(arguments):
+def run(arguments, program, **settings):
     """What the program said, its report, and the page."""
     environment = dict(os.environ, OMP_NUM_THREADS="1", VRAMSCOPE_LOG="warn",
-                       VRAMSCOPE_EXIT_WAIT_MS="60000")
+                       VRAMSCOPE_EXIT_WAIT_MS="60000", **settings)
     with tempfile.TemporaryDirectory(prefix="vramscope-host-") as folder:
         done = subprocess.run([arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--",
-                               arguments.simgpu, "--", arguments.python, PROGRAM],
+                               arguments.simgpu, "--", arguments.python, PROGRAMS / program],
                               env=environment, stdout=subprocess.PIPE, text=True, timeout=500,
                               check=True)
         said = json.loads(done.stdout.splitlines()[-1])
@@ -88,8 +89,24 @@ def faults(said, report, page):
     return found
 
 
+def faults_of_limit(said, report, page):
+    """A power of two above the limit was asked for as it is: only the small block may be rounded."""
+    end = report["devices"][0]["end"]
+    found = [] if said["allocated"] == 512 * KIB + 5124 * KIB else [
+        f"this PyTorch rounds otherwise: {said['allocated']}"]
+    if end["host_framework_bytes"] != said["allocated"]:
+        found.append(f"{end['host_framework_bytes']} in the cache, expected {said['allocated']}")
+    if end["host_framework_rounding_at_most_bytes"] != 256 * KIB - 1:
+        found.append(f"rounding: {end['host_framework_rounding_at_most_bytes']}")
+    if "pinned_max_round_threshold_mb" in page:
+        found.append(f"a setting that is in use is recommended:\n{page}")
+    return found
+
+
 def check(arguments):
-    wrong = faults(*run(arguments))
+    wrong = faults(*run(arguments, "host.py"))
+    wrong += faults_of_limit(*run(arguments, "pinned.py",
+                                  PYTORCH_ALLOC_CONF="pinned_max_round_threshold_mb:1"))
     for fault in wrong:
         print(f"WRONG {fault}")
     return 1 if wrong else 0

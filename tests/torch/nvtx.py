@@ -88,6 +88,23 @@ def check_without(lab, program):
         lab.check(lab.marks(trace)[1], [], f"{name}: marks")
 
 
+def check_crowd(lab, program):
+    """What found no room is counted; which that is shows in the handles that the program got."""
+    printed, trace = lab.run("crowd", [program, "crowd"], VRAMSCOPE_STACKS="none")
+    left_out, unnamed = (int(word) for word in printed.split())
+    if not 1000 < left_out < 4000 or not unnamed:
+        lab.faults.append(f"crowd: the table was not full: {printed}")
+    report, page = json.loads(lab.read("report", "--json", trace)), lab.read("report", trace)
+    lab.check(report["hooks"]["nvtx_left_out"], left_out, "ranges of domains without room")
+    lab.check(report["hooks"]["nvtx_unnamed"], unnamed, "ranges without their names")
+    lab.check("not recorded: no room for their domain's name" in page, True, "the page says so")
+    told = [event for event in lab.marks(trace)[1] if event["kind"] == "phase_begin"]
+    lab.check(len(told), 6000 - left_out + 10, "ranges recorded")
+    summed = sum(phase["count"] for phase in report["phases_summed"])
+    listed = sum(phase["kind"] == "marked" and phase["band"] == "direct_bytes" for phase in report["phases"])
+    lab.check(listed + summed + report["phases_left_out"], len(told), "phases in the report")
+
+
 def check_c(lab):
     """False: no header, or no compiler."""
     packages = subprocess.run([lab.arguments.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
@@ -108,6 +125,7 @@ def check_c(lab):
     report = json.loads(lab.read("report", "--json", trace))
     lab.check([phase["name"] for phase in report["phases"] if phase["end_ns"] is None], [], "phases left open")
     check_without(lab, program)
+    check_crowd(lab, program)
     return True
 
 

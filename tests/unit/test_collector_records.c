@@ -177,6 +177,8 @@ Test(collector_records, how_stacks_were_taken)
     atomic_store(&header->stacks_inline, 4);
     atomic_store(&header->stacks_lost, 3);
     atomic_store(&header->native_stopped, 2);
+    atomic_store(&header->nvtx_left_out, 6);
+    atomic_store(&header->nvtx_unnamed, 7);
     for (uint32_t method = 0; method < 4; method++) {
         atomic_store(&header->native_method, method);
         json_t *hooks = process_hooks_json(header, &figures);
@@ -186,6 +188,8 @@ Test(collector_records, how_stacks_were_taken)
         cr_assert_eq(json_integer_value(json_object_get(hooks, "stacks_inline")), 4);
         cr_assert_eq(json_integer_value(json_object_get(hooks, "stacks_lost")), 3);
         cr_assert_eq(json_integer_value(json_object_get(hooks, "native_stopped")), 2);
+        cr_assert_eq(json_integer_value(json_object_get(hooks, "nvtx_left_out")), 6);
+        cr_assert_eq(json_integer_value(json_object_get(hooks, "nvtx_unnamed")), 7);
         json_decref(hooks);
     }
     free(header);

@@ -263,18 +263,22 @@ Test(step_ends, of_found_steps)
     end(&program);
 }
 
-Test(step_ends, are_not_told_of_several_devices)
+/* What the other one holds, live at every end, is none of the first one's. */
+Test(step_ends, are_those_of_the_first_of_several_devices)
 {
-    struct program program;
-    struct vs_step_ends ends;
-    begin(&program);
-    run(&program, true);
-    make_on(&program, LARGE, MIB, 1);
-    find(&program);
-    for (int device = 0; device < 2; device++)
+    for (int marked = 0; marked < 2; marked++) {
+        struct program program;
+        struct vs_step_ends ends;
+        begin(&program);
+        drop(&program, make(&program, LARGE, MIB), MIB);
+        make_on(&program, LARGE, 64 * MIB, 1);
+        run(&program, marked);
+        find(&program);
+        cr_expect_eq(ends_of(&program).highest_bytes, (STEPS - 1) * (int64_t)MIB);
         cr_expect_not(vs_steps_highest_end(&program.growth, &program.grown.steps,
-                                           vs_state_device(program.lab.state, device), &ends));
-    end(&program);
+                                           vs_state_device(program.lab.state, 1), &ends));
+        end(&program);
+    }
 }
 
 /* ---- near the peak ------------------------------------------------------------------------- */

@@ -39,6 +39,33 @@ static void read_name(struct paste *paste, const char *start, struct cursor text
         report(paste, text, "cudaErrorMemoryAllocation");
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Whether a name of a call of the driver or the runtime begins here: "cuMem…", "cudaM…". */
+static bool begins_call(const char *at, const char *end)
+{
+    size_t prefix = end - at > 4 && strncmp(at, "cuda", 4) == 0 ? 4 : 2;
+    return end - at > 2 && at[0] == 'c' && at[1] == 'u' && at[prefix] >= 'A' && at[prefix] <= 'Z';
+}
+
+/* "cuMemAlloc failed: out of memory": PyCUDA's words, and many a program's own. */
+static void read_call(struct paste *paste, const char *start, struct cursor text)
+{
+    char call[48];
+    const char *name = text.at;
+    while (name > start && is_letter(name[-1]) && !begins_call(name, text.at))
+        name--;
+    size_t length = (size_t)(text.at - name);
+    if (!begins_call(name, text.at) || length >= sizeof(call))
+        return;
+    memcpy(call, name, length);
+    call[length] = '\0';
+    report(paste, text, call);
+}
+
 static void read_cublas(struct paste *paste, const char *start, struct cursor text)
 {
     (void)start;
@@ -63,6 +90,7 @@ const struct sentence cuda_sentences[] = {
     {"cudaruntimeerror(2):outofmemory", read_runtime},
     {"CUDA_ERROR_OUT_OF_MEMORY", read_driver},
     {"cudaErrorMemoryAllocation", read_name},
+    {"failed:outofmemory", read_call},
     {"CUBLAS_STATUS_ALLOC_FAILED", read_cublas},
     {"CUDNN_STATUS_ALLOC_FAILED", read_cudnn},
     {"FailedtoCUDAcalloc", read_nccl},

@@ -41,7 +41,16 @@ static void read_device(struct paste *paste, const char *start, struct cursor te
     report(paste, start, text, false);
 }
 
+/* Before version 0.12: a name, of the pool or of the device. */
+static void read_name(struct paste *paste, const char *start, struct cursor text)
+{
+    struct message message = message_start(FAMILY_RMM);
+    message.fatal = text_before(start, text.at, "Error:", 16);
+    paste_failure(paste, &message);
+}
+
 const struct sentence rmm_sentences[] = {
+    {"RMM_ERROR_OUT_OF_MEMORY", read_name},
     {"RMMfailureat:", read_failure},
     {"CUDAerrorat:", read_device},
     {NULL, NULL},

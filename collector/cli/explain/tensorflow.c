@@ -103,8 +103,21 @@ static void read_tensor(struct paste *paste, const char *start, struct cursor te
 static void read_refused(struct paste *paste, const char *start, struct cursor text)
 {
     (void)start;
-    if (cursor_has(text, "fromdevice:CUDA_ERROR", 120))
-        paste->bfc.refused = true;
+    if (!cursor_has(text, "fromdevice:CUDA_ERROR", 120))
+        return;
+    paste->bfc.refused = true;
+    if (!paste->bfc.asked.known)
+        paste->bfc.asked = amount_after(text, "(", 60);
+}
+
+/* "ResourceExhaustedError: … failed to allocate memory [Op:AddV2]": no figure at all. */
+static void read_bare(struct paste *paste, const char *start, struct cursor text)
+{
+    struct message message = message_start(FAMILY_TENSORFLOW);
+    if (!text_before(start, text.at, "ResourceExhausted", 400))
+        return;
+    message.fatal = true;
+    paste_failure(paste, &message);
 }
 
 static void read_host(struct paste *paste, const char *start, struct cursor text)
@@ -121,6 +134,7 @@ static void read_host(struct paste *paste, const char *start, struct cursor text
 const struct sentence tensorflow_sentences[] = {
     {"ranoutofmemorytryingtoallocate", read_allocator},
     {"OOMwhenallocatingtensorwithshape", read_tensor},
+    {"failedtoallocatememory", read_bare},
     {"failedtoallocate", read_refused},
     {"failedtoalloc", read_host},
     {NULL, NULL},
@@ -143,7 +157,7 @@ static void free_chunk(struct bfc *bfc, struct cursor line)
     if (!size.known)
         return;
     if (bfc->stopped)
-        *bfc = (struct bfc){.refused = bfc->refused};
+        *bfc = (struct bfc){.refused = bfc->refused, .asked = bfc->asked};
     bfc->seen = true;
     if (!bfc->largest_free.known || size.bytes > bfc->largest_free.bytes)
         bfc->largest_free = size;

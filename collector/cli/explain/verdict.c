@@ -119,6 +119,9 @@ static struct message choose(const struct paste *paste)
         none.family = FAMILY_TENSORFLOW;
     } else if (paste->smi.gpu_count > 0) {
         none.family = FAMILY_SMI;
+    } else if (paste->bfc.asked.known) {
+        none.family = FAMILY_TENSORFLOW;
+        message_fill(&none, NUMBER_REQUESTED, paste->bfc.asked);
     } else if (paste->bfc.refused) {
         none.family = FAMILY_CUDA;
         message_what(&none, "CUDA_ERROR_OUT_OF_MEMORY", strlen("CUDA_ERROR_OUT_OF_MEMORY"));

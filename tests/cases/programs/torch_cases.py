@@ -3,7 +3,7 @@
 own; "NAME healthy" is the same program with the fix.
 
 usage: torch_cases.py "NAME [healthy]" ... (on a device of 4 GiB)
-Prints a line of JSON per process: its id, the case, whether a request failed.
+Prints a line of JSON per process: its id, the case, whether a request failed, what PyTorch tells.
 """
 import json
 import os
@@ -77,18 +77,32 @@ def full(healthy):
         kept.append(empty(1000))  # FAILS full
 
 
+def repaired(healthy):
+    """What is cached has the wrong size: PyTorch gives it back and asks again."""
+    for mib in (1200, 1500):
+        del_soon = empty(mib)
+        del del_soon
+        if healthy:
+            torch.cuda.empty_cache()
+    reserved = torch.cuda.memory_reserved()
+    kept.append(empty(3000))  # FAILS repaired
+    return {"retries": torch.cuda.memory_stats()["num_alloc_retries"],
+            "given_back": reserved + 3000 * MIB - torch.cuda.memory_reserved()}
+
+
 CASES = {case.__name__: case for case in
-         (pinned_segment, fragmented, other_stream, limit, request_exceeds_device, full)}
+         (pinned_segment, fragmented, other_stream, limit, request_exceeds_device, full,
+          repaired)}
 
 
 def run(words):
     name, *rest = words.split()
-    failed = False
+    failed, told = False, None
     try:
-        CASES[name](rest == ["healthy"])
+        told = CASES[name](rest == ["healthy"])
     except torch.cuda.OutOfMemoryError:
         failed = True
-    print(json.dumps({"pid": os.getpid(), "case": words, "failed": failed}), flush=True)
+    print(json.dumps({"pid": os.getpid(), "case": words, "failed": failed, "told": told}), flush=True)
     os._exit(1 if failed else 0)
 
 

@@ -5,8 +5,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { THREADS = 4, ROUNDS = 500 };
+enum { THREADS = 4, ROUNDS = 500, DOMAINS = 6000, STRINGS = 10 };
 
 static int (*allocate)(unsigned long long *, size_t);
 
@@ -55,13 +56,47 @@ static void *many(void *domain)
     return NULL;
 }
 
-/* With an argument: one range only. */
+/* More names than have room, a range of each. Prints how many domains are the one that stands for
+   all that had none, and how many strings are. */
+static void crowd(void)
+{
+    static nvtxDomainHandle_t domains[DOMAINS];
+    static nvtxStringHandle_t strings[STRINGS];
+    char name[32];
+    int same_domain = 0, same_string = 0;
+    for (int i = 0; i < DOMAINS; i++) {
+        nvtxEventAttributes_t named = attributes(NVTX_MESSAGE_TYPE_ASCII);
+        named.message.ascii = "range";
+        snprintf(name, sizeof(name), "domain %d", i);
+        domains[i] = nvtxDomainCreateA(name);
+        nvtxDomainRangePushEx(domains[i], &named);
+        nvtxDomainRangePop(domains[i]);
+    }
+    for (int i = 0; i < STRINGS; i++) {
+        nvtxEventAttributes_t registered = attributes(NVTX_MESSAGE_TYPE_REGISTERED);
+        snprintf(name, sizeof(name), "string %d", i);
+        strings[i] = nvtxDomainRegisterStringA(NULL, name);
+        registered.message.registered = strings[i];
+        nvtxRangePushEx(&registered);
+        nvtxRangePop();
+    }
+    for (int i = 0; i < DOMAINS; i++)
+        same_domain += domains[i] == domains[DOMAINS - 1];
+    for (int i = 0; i < STRINGS; i++)
+        same_string += strings[i] == strings[STRINGS - 1];
+    printf("%d %d\n", same_domain, same_string);
+}
+
+/* With an argument: one range only, or with "crowd" those. */
 int main(int argc, char **argv)
 {
     unsigned long long address;
     use_cuda();
     allocate(&address, 1 << 20);
-    (void)argv;
+    if (argc > 1 && strcmp(argv[1], "crowd") == 0) {
+        crowd();
+        return 0;
+    }
     if (argc > 1) {
         printf("%d\n", nvtxRangePushA("unheard"));
         return 0;
