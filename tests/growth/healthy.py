@@ -23,10 +23,10 @@ OBJECTS = {"modules": "module", "communicators": "stream"}
 
 
 def faults_of_mutant(name, report):
-    growth = report["growth"]
-    if len(growth) != 1:
-        return [f"{len(growth)} places grow: {growth}"]
-    grown, kind = growth[0], OBJECTS.get(name, "bytes")
+    places = report["growth"]
+    if len(places) != 1:
+        return [f"{len(places)} places grow: {places}"]
+    grown, kind = places[0], OBJECTS.get(name, "bytes")
     wanted = {"kind": kind, "count_per_step": 1, "bytes_per_step": 512 if kind == "bytes" else 0}
     faults = [f"{field} is {grown[field]}, not {value}" for field, value in wanted.items()
               if grown[field] != value]
