@@ -51,7 +51,13 @@ struct vs_beats {
     bool settled;       /* `every` is known */
 };
 
-enum vs_step_source { VS_STEPS_NONE, VS_STEPS_MARKED, VS_STEPS_NAMED, VS_STEPS_FOUND };
+enum vs_step_source {
+    VS_STEPS_NONE,
+    VS_STEPS_MARKED,
+    VS_STEPS_NAMED,
+    VS_STEPS_FOUND,
+    VS_STEPS_BEHIND /* rounds of a loop behind the last step */
+};
 
 /* A mark or phase that the program names again and again, perhaps with a number. */
 struct vs_named_beats {
@@ -93,6 +99,13 @@ struct vs_step_ends {
 /* False without steps, and of one among several devices. */
 bool vs_steps_highest_end(const struct vs_growth *growth, const struct vs_steps *steps,
                           const struct vs_device_state *device, struct vs_step_ends *out);
+/*
+ * The next loop beside the steps: of a site that comes and goes, begins with the steps or behind
+ * them, and allocates once for so many allocations as one in each of its rounds makes. `*at` is 0
+ * at first. False behind the last; `out` has its rounds as steps.
+ */
+bool vs_steps_next_loop(const struct vs_growth *growth, const struct vs_steps *steps,
+                        uint64_t allocs, size_t *at, struct vs_steps *out);
 /* Number of the first step of a window: as marked, else counted from 1. */
 int64_t vs_steps_number(const struct vs_steps *steps, size_t window);
 
@@ -183,6 +196,7 @@ struct vs_grown {
     uint32_t site;  /* the lowest of its sites that grows */
     uint8_t object; /* enum vs_object_kind + 1, 0: memory */
     bool falls;     /* it had reached as much before, and was given back */
+    bool behind;    /* its steps are rounds of a loop behind the last step, counted from 1 */
     enum vs_growth_confidence confidence;
     double bytes_per_step, count_per_step;
     uint64_t steps;
@@ -203,6 +217,9 @@ struct vs_grown_list {
 int vs_growth_find(struct vs_growth *growth, const struct vs_places *places,
                    struct vs_grown_list *out);
 void vs_grown_release(struct vs_grown_list *list);
+/* What one entry's steps are. */
+enum vs_step_source vs_grown_source(const struct vs_grown_list *list,
+                                    const struct vs_grown *grown);
 const char *vs_step_source_name(enum vs_step_source source);
 
 #endif

@@ -671,6 +671,39 @@ int vs_steps_find(struct vs_growth *growth, struct vs_steps *out)
     return result;
 }
 
+/* ---- loops beside the steps ---------------------------------------------------------------- */
+
+/* So many times as something that a loop makes once, or a few times, in each round. */
+static bool is_in_rounds(uint64_t allocs, uint64_t rounds)
+{
+    uint64_t times = rounds == 0 ? 0 : (allocs + rounds / 2) / rounds;
+    return times != 0 && is_about(allocs, times * rounds);
+}
+
+bool vs_steps_next_loop(const struct vs_growth *growth, const struct vs_steps *steps,
+                        uint64_t allocs, size_t *at, struct vs_steps *out)
+{
+    const struct vs_track *track;
+    while ((track = vs_growth_track(growth, (*at)++)) != NULL) {
+        const struct vs_beats *beats =
+            track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
+        if (beats == NULL || beats == steps->beats || beats->owner != vs_track_key(track) ||
+            beats->count < LEAST_STEPS || beats->items[0].tick < steps->beats->items[0].tick)
+            continue;
+        if (!churns(track) || !is_in_rounds(allocs, track->allocs / beats->every))
+            continue;
+        *out = (struct vs_steps){.source = VS_STEPS_BEHIND,
+                                 .beats = beats,
+                                 .windows = beats->count - 1,
+                                 .steps_per_window = beats->period / beats->every,
+                                 .count = steps_of(beats),
+                                 .confidence = 1,
+                                 .churning = true};
+        return true;
+    }
+    return false;
+}
+
 long vs_steps_window(const struct vs_steps *steps, uint32_t tick)
 {
     size_t low = 0, high = steps->windows + 1; /* items before `low` are not later than tick */

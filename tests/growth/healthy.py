@@ -19,10 +19,11 @@ PROGRAMS = ["vision", "language", "language_shapes", "evaluation", "accumulation
             "generation", "sleep_and_wake", "graphs", "modules", "communicators", "side_stream",
             "replay_buffer", "cache_by_length", "running_metrics", "saved_to_host",
             "last_activation", "finding_the_rate", "early_stopping", "moving_average",
-            "filling_buffer", "answers", "varying_depth", "scaler_skips", "gradients_to_zero"]
+            "filling_buffer", "answers", "varying_depth", "scaler_skips",
+            "gradients_to_zero", "evaluation_behind", "evaluation_between"]
 # What a step is there is not what the mutant keeps a block of: a token, a pass over one batch.
-OTHER_STEPS = ["answers", "gradients_to_zero"]
-KEPT = 39  # of 40; what the last step made is no growth
+# The blocks there are in the end: what the last step made is no growth.
+OTHER_STEPS = {"answers": 39, "gradients_to_zero": 39, "evaluation_between": 24}
 OBJECTS = {"modules": "module", "communicators": "stream"}
 
 
@@ -33,7 +34,8 @@ def faults_of_mutant(name, report):
     grown, kind = places[0], OBJECTS.get(name, "bytes")
     wanted = {"kind": kind, "count_per_step": 1, "bytes_per_step": 512 if kind == "bytes" else 0}
     if name in OTHER_STEPS:
-        wanted = {"kind": kind, "end_count": KEPT, "end_bytes": 512 * KEPT,
+        wanted = {"kind": kind, "end_count": OTHER_STEPS[name],
+                  "end_bytes": 512 * OTHER_STEPS[name],
                   "grown_bytes": 512 * grown["grown_count"]}
     faults = [f"{field} is {grown[field]}, not {value}" for field, value in wanted.items()
               if grown[field] != value]
