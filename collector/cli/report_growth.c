@@ -54,10 +54,8 @@ static struct line *line_of(struct lines *lines, const struct vs_place *place,
             lines->items[i].behind == grown->behind)
             return &lines->items[i];
     struct line *line = &lines->items[lines->count++];
-    *line = (struct line){.place = place,
-                          .group = place->group,
-                          .object = grown->object,
-                          .behind = grown->behind};
+    *line = (struct line){
+        .place = place, .group = place->group, .object = grown->object, .behind = grown->behind};
     return line;
 }
 

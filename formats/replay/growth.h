@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growth: what more of stays with every step of the program. Three files: growth.c
- * follows every site while the events pass, steps.c finds the program's steps,
- * growth_find.c brings both together at the end.
+ * Growth: what more of stays with every step of the program. Four files: growth.c
+ * follows every site while the events pass, steps.c finds the program's steps (step_names.c:
+ * of what it names), growth_find.c brings both together at the end.
  *
  * Time is counted in ticks: one for each allocation or free of memory, or object
  * made or destroyed. Memory is bounded by what is live, by the sites and by a
@@ -108,6 +108,16 @@ bool vs_steps_next_loop(const struct vs_growth *growth, const struct vs_steps *s
                         uint64_t allocs, size_t *at, struct vs_steps *out);
 /* Number of the first step of a window: as marked, else counted from 1. */
 int64_t vs_steps_number(const struct vs_steps *steps, size_t window);
+
+/* ---- step_names.c -------------------------------------------------------------------- */
+
+enum vs_name_says { VS_SAYS_NOTHING, VS_SAYS_PASS, VS_SAYS_STEP };
+
+/*
+ * What a name says of its being a step: one of its words is (or ends with) "step", or is "iter" or
+ * "iteration"; a pass has a batch or is "forward". Any thread; not in a signal handler.
+ */
+enum vs_name_says vs_step_name_says(const char *name);
 
 /* ---- growth.c: every site while the events pass ------------------------------------------ */
 
@@ -218,8 +228,7 @@ int vs_growth_find(struct vs_growth *growth, const struct vs_places *places,
                    struct vs_grown_list *out);
 void vs_grown_release(struct vs_grown_list *list);
 /* What one entry's steps are. */
-enum vs_step_source vs_grown_source(const struct vs_grown_list *list,
-                                    const struct vs_grown *grown);
+enum vs_step_source vs_grown_source(const struct vs_grown_list *list, const struct vs_grown *grown);
 const char *vs_step_source_name(enum vs_step_source source);
 
 #endif

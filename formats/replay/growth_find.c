@@ -17,7 +17,7 @@ enum {
     IRREGULAR_MEDIUM = 32, /* increments that are not, evenly spread */
     IRREGULAR_HIGH = 64,
     PARTS = 8,
-    LEAST_ROUNDS = 3,  /* increments of a loop of its own, each of as many blocks: */
+    LEAST_ROUNDS = 3, /* increments of a loop of its own, each of as many blocks: */
     ROUNDS_HIGH = 6,
     LEAST_IN_ROUND = 4,
     LEAST_BEHIND = 16, /* of a loop behind the last step */
@@ -411,7 +411,8 @@ static int judge(const struct trial *trial, struct vs_grown_list *list)
     return add(list, &grown);
 }
 
-/* ---- behind the last step ---------------------------------------------------------------------- */
+/* ---- behind the last step ----------------------------------------------------------------------
+ */
 
 /* Of what is made behind the last step, it goes around up to the end. */
 static bool is_behind(const struct trial *trial, const struct vs_steps *loop)
@@ -467,9 +468,9 @@ static int judge_behind(const struct trial *trial, struct vs_grown_list *list)
     int result = 0;
     if (was_given_back(trial))
         return 0;
-    for (size_t at = 0; result == 0 && list->count == before &&
-                        vs_steps_next_loop(trial->growth, trial->steps, allocs_of(trial), &at,
-                                           &loop);)
+    for (size_t at = 0;
+         result == 0 && list->count == before &&
+         vs_steps_next_loop(trial->growth, trial->steps, allocs_of(trial), &at, &loop);)
         if (is_behind(trial, &loop))
             result = judge_loop(trial, &loop, list);
     return result;

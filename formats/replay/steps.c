@@ -406,23 +406,11 @@ void vs_steps_beat(struct vs_growth *growth, struct vs_track *track)
 /* ---- marks
  * ---------------------------------------------------------------------------------------- */
 
-enum name_says { SAYS_NOTHING, SAYS_PASS, SAYS_STEP };
-
-/* What a name says of its being a step. */
-static enum name_says says(const char *name)
-{
-    if (strcasestr(name, "step") != NULL || strcasestr(name, "iter") != NULL)
-        return SAYS_STEP;
-    if (strcasestr(name, "batch") != NULL || strcasestr(name, "forward") != NULL)
-        return SAYS_PASS;
-    return SAYS_NOTHING;
-}
-
 /* NVTX's ranges are also a library's and each operator's: only one that says so is a step. */
 static struct vs_beats *named_beats(struct vs_growth *growth, const struct vs_event *event)
 {
     const char *name = vs_state_string(growth->state, (uint32_t)event->extra[0]);
-    if ((event->handle != 0 || event->extra[1] != 0) && says(name) == SAYS_NOTHING)
+    if ((event->handle != 0 || event->extra[1] != 0) && vs_step_name_says(name) == VS_SAYS_NOTHING)
         return NULL;
     uint64_t pattern = vs_name_pattern(name);
     for (size_t i = 0; i < growth->named_count; i++)
@@ -635,7 +623,7 @@ static void find_named(struct vs_growth *growth, struct vs_steps *out)
     for (size_t i = 0; i < growth->named_count; i++) {
         struct vs_beats *beats = &growth->named[i].beats;
         const char *name = vs_state_string(growth->state, growth->named[i].name);
-        bool step = says(name) == SAYS_STEP;
+        bool step = vs_step_name_says(name) == VS_SAYS_STEP;
         cut(beats, growth->from_tick);
         if (steps_of(beats) < LEAST_STEPS ||
             span_of(beats) * 2ULL < growth->tick - growth->from_tick)
