@@ -295,19 +295,50 @@ static enum vs_category_rule decide(const struct looking *looking, size_t index)
     return rule_of_block(&origin, &looking->lives[index], &looking->backward);
 }
 
-int vs_categories_find(const struct vs_places *places, const struct vs_lives *lives,
+/* ---- gradients at a peak ----------------------------------------------------------------------
+ */
+
+struct summing {
+    const struct vs_places *places;
+    struct vs_categories *categories;
+};
+
+/* A later backward pass adds its gradients to those that are there, and frees them at once. */
+static void note_added(void *self, const struct vs_lifetime *life)
+{
+    const struct summing *summing = self;
+    uint32_t place = summing->places->of_site[life->site - 1];
+    if (life->within && summing->categories->rules[place] == VS_RULE_BACKWARD_KEPT)
+        summing->categories->added_bytes[place] += life->bytes;
+}
+
+static void find_added(const struct vs_places *places, const struct vs_lifetimes *lifetimes,
                        struct vs_categories *out)
+{
+    struct summing summing = {places, out};
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
+        if (places->state->devices[i] != NULL && places->state->devices[i]->device >= 0)
+            vs_lifetimes_each_at_peak(lifetimes, places->state, places->state->devices[i],
+                                      note_added, &summing);
+}
+
+int vs_categories_find(const struct vs_places *places, const struct vs_lives *lives,
+                       const struct vs_lifetimes *lifetimes, struct vs_categories *out)
 {
     struct looking looking = {.places = places,
                               .lives = calloc(places->count + 1, sizeof(*looking.lives))};
-    *out = (struct vs_categories){.rules = calloc(places->count + 1, sizeof(*out->rules)),
-                                  .count = places->count};
-    bool room = looking.lives != NULL && out->rules != NULL;
+    *out =
+        (struct vs_categories){.rules = calloc(places->count + 1, sizeof(*out->rules)),
+                               .added_bytes = calloc(places->count + 1, sizeof(*out->added_bytes)),
+                               .count = places->count};
+    bool room = looking.lives != NULL && out->rules != NULL && out->added_bytes != NULL;
     if (room) {
         collect_lives(&looking, lives);
         find_backward(&looking);
         for (size_t i = 0; i < places->count; i++)
             out->rules[i] = (uint8_t)decide(&looking, i);
+        if (lifetimes != NULL)
+            find_added(places, lifetimes, out);
     }
     free(looking.lives);
     return room ? 0 : -ENOMEM;
@@ -316,6 +347,7 @@ int vs_categories_find(const struct vs_places *places, const struct vs_lives *li
 void vs_categories_release(struct vs_categories *categories)
 {
     free(categories->rules);
+    free(categories->added_bytes);
 }
 
 enum vs_category_rule vs_categories_rule(const struct vs_categories *categories,
@@ -336,7 +368,8 @@ struct vs_category_sums vs_categories_sum(const struct vs_categories *categories
         if (site->device != device || site->layer != layer)
             continue;
         enum vs_category category = vs_rule_category((enum vs_category_rule)categories->rules[i]);
-        sums.at_peak[category] += place->stats.peak_bytes;
+        sums.at_peak[category] += place->stats.peak_bytes - categories->added_bytes[i];
+        sums.at_peak[VS_CATEGORY_TEMPORARIES] += categories->added_bytes[i];
         sums.at_end[category] += place->stats.live_bytes;
     }
     return sums;

@@ -14,7 +14,8 @@ import tempfile
 import real_torch
 
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "categories.py"
-CASES = ["adam", "sgd", "accumulation", "checkpoints", "built_on_device", "one_by_one"]
+CASES = ["adam", "sgd", "accumulation", "checkpoints", "built_on_device", "one_by_one",
+         "accumulation_peak", "kept", "kept_accumulation", "kept_accumulation_peak", "inference"]
 EXACT = ["parameters", "gradients", "optimizer_state"]
 
 
@@ -30,8 +31,10 @@ def faults_of(ran, report):
     faults += [f"{moment}: the categories sum up to {sum(categories[moment].values())}, not {whole}"
                for moment, whole in sums.items() if sum(categories[moment].values()) != whole]
     seen = {site["category"] for site in report["sites"] if site["layer"] == "framework"}
-    faults += [f"no site is of {name}" for name in EXACT + ["activations", "temporaries"]
-               if name not in seen]
+    there = [name for name in EXACT if ran[name] != 0] + ["temporaries"]
+    there += ["activations"] if ran["gradients"] != 0 else []
+    faults += [f"no site is of {name}" for name in there if name not in seen]
+    faults += [f"sites are of {name}" for name in EXACT if ran[name] == 0 and name in seen]
     faults += [f"{site['stack']}: {site['category']} by {site['category_rule']}"
                for site in report["sites"]
                if (site["category"] == "unknown") != (site["category_rule"] is None)]

@@ -144,7 +144,8 @@ static void train(struct training *training)
     cr_assert_eq(vs_places_create(training->lab.state, &training->sites, &source, VS_BY_LINE,
                                   &training->places),
                  0);
-    cr_assert_eq(vs_categories_find(&training->places, &training->lives, &training->categories), 0);
+    cr_assert_eq(
+        vs_categories_find(&training->places, &training->lives, NULL, &training->categories), 0);
 }
 
 static void end(struct training *training)
@@ -230,7 +231,8 @@ Test(categories, driver_memory_by_its_owner)
     cr_assert_eq(vs_places_create(training.lab.state, &training.sites, &source, VS_BY_LINE,
                                   &training.places),
                  0);
-    cr_assert_eq(vs_categories_find(&training.places, &training.lives, &training.categories), 0);
+    cr_assert_eq(vs_categories_find(&training.places, &training.lives, NULL, &training.categories),
+                 0);
     struct vs_category_sums sums =
         vs_categories_sum(&training.categories, &training.places, 0, VS_LAYER_DRIVER);
     cr_assert_eq(sums.at_peak[VS_CATEGORY_COMMUNICATION], 4 * (int64_t)MIB);
