@@ -59,10 +59,12 @@ struct vs_category_sums {
 
 /*
  * 0 or -ENOMEM; release in any case. Of very many places only those that hold memory are told.
- * `lifetimes` NULL: gradients that are about to be added are not told from others.
+ * `lifetimes` NULL: gradients that are about to be added are not told from others, nor what one
+ * thread holds for long from temporaries. `steps` as growth found them; not looked at then.
  */
 int vs_categories_find(const struct vs_places *places, const struct vs_lives *lives,
-                       const struct vs_lifetimes *lifetimes, struct vs_categories *out);
+                       const struct vs_lifetimes *lifetimes, const struct vs_steps *steps,
+                       struct vs_categories *out);
 void vs_categories_release(struct vs_categories *categories);
 
 enum vs_category_rule vs_categories_rule(const struct vs_categories *categories,

@@ -27,6 +27,8 @@ def faults_of(ran, report):
         for name in EXACT:
             if categories[moment][name] != ran[name]:
                 faults.append(f"{moment}: {name} {categories[moment][name]}, not {ran[name]}")
+    if "held" in ran and categories["at_peak"]["unknown"] != ran["held"]:
+        faults.append(f"unknown are {categories['at_peak']['unknown']}, not {ran['held']}")
     sums = {"at_peak": device["peak"]["allocated_bytes"], "at_end": device["end"]["allocated_bytes"]}
     faults += [f"{moment}: the categories sum up to {sum(categories[moment].values())}, not {whole}"
                for moment, whole in sums.items() if sum(categories[moment].values()) != whole]

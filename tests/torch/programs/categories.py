@@ -111,11 +111,14 @@ def train(case):
 
 def infer(case):
     model = Model().cuda().eval()
+    table = torch.randn(100, WIDTH, device="cuda")  # given back at the end only, by the same thread
     with torch.no_grad():
         for _ in range(6):
             print(float(model(torch.randn(16, WIDTH, device="cuda")).sum()), file=sys.stderr)
     make_peak()
-    finish(tell(case, model))
+    said = dict(tell(case, model), held=in_blocks([table]))
+    del table
+    finish(said)
 
 
 def main():
