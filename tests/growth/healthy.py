@@ -27,7 +27,7 @@ OTHER_STEPS = {"answers": 39, "gradients_to_zero": 39, "evaluation_between": 24}
 OBJECTS = {"modules": "module", "communicators": "stream"}
 
 
-def faults_of_mutant(name, report):
+def faults_of_mutant(name, report, program=PROGRAM):
     places = report["growth"]
     if len(places) != 1:
         return [f"{len(places)} places grow: {places}"]
@@ -39,9 +39,9 @@ def faults_of_mutant(name, report):
                   "grown_bytes": 512 * grown["grown_count"]}
     faults = [f"{field} is {grown[field]}, not {value}" for field, value in wanted.items()
               if grown[field] != value]
-    lines = growth.lines_of(report, grown["stack"], PROGRAM)
-    if growth.marked_line(name, PROGRAM) not in lines:
-        faults.append(f"at lines {lines}, not {growth.marked_line(name, PROGRAM)}")
+    lines = growth.lines_of(report, grown["stack"], program)
+    if growth.marked_line(name, program) not in lines:
+        faults.append(f"at lines {lines}, not {growth.marked_line(name, program)}")
     return faults
 
 
