@@ -671,13 +671,12 @@ static bool is_in_rounds(uint64_t allocs, uint64_t rounds)
 bool vs_steps_next_loop(const struct vs_growth *growth, const struct vs_steps *steps,
                         uint64_t allocs, size_t *at, struct vs_steps *out)
 {
-    const struct vs_track *track;
-    while ((track = vs_growth_track(growth, (*at)++)) != NULL) {
-        const struct vs_beats *beats =
-            track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
-        if (beats == NULL || beats == steps->beats || beats->owner != vs_track_key(track) ||
+    while (*at < VS_CANDIDATES) {
+        const struct vs_beats *beats = growth->candidates[(*at)++];
+        if (beats == NULL || beats == steps->beats || beats->owner - 1 >= growth->track_count ||
             beats->count < LEAST_STEPS || beats->items[0].tick < steps->beats->items[0].tick)
             continue;
+        const struct vs_track *track = &growth->tracks[beats->owner - 1]; /* of memory: its site */
         if (!churns(track) || !is_in_rounds(allocs, track->allocs / beats->every))
             continue;
         *out = (struct vs_steps){.source = VS_STEPS_BEHIND,
