@@ -67,7 +67,9 @@ int report_make(const char *path, struct vs_summary *summary, const struct repor
         result = vs_recents_find(&summary->lifetimes, &lifetimes, &grown.steps, summary->state,
                                  &recents);
     if (result == 0)
-        result = vs_categories_find(&places, &summary->lives, &categories);
+        result = vs_categories_find(&places, &summary->lives,
+                                    summary->cuts.gaps == 0 ? &summary->lifetimes : NULL,
+                                    &grown.steps, &categories);
     if (result == 0) {
         vs_phases_find_step(&summary->phases, summary->state, &places);
         result = summary->phases.error;

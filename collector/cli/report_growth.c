@@ -15,7 +15,7 @@ struct line {
     const struct vs_place *place; /* of those that grow, the first in rank */
     uint32_t group;
     uint8_t object; /* as in vs_grown */
-    bool falls;
+    bool falls, behind;
     enum vs_growth_confidence confidence; /* the highest */
     double bytes_per_step, count_per_step;
     int64_t first_step;
@@ -46,13 +46,16 @@ static void add_to_line(struct line *line, const struct vs_grown *grown)
     line->given_back_count += grown->given_back_count;
 }
 
-static struct line *line_of(struct lines *lines, const struct vs_place *place, uint8_t object)
+static struct line *line_of(struct lines *lines, const struct vs_place *place,
+                            const struct vs_grown *grown)
 {
     for (size_t i = 0; i < lines->count; i++)
-        if (lines->items[i].group == place->group && lines->items[i].object == object)
+        if (lines->items[i].group == place->group && lines->items[i].object == grown->object &&
+            lines->items[i].behind == grown->behind)
             return &lines->items[i];
     struct line *line = &lines->items[lines->count++];
-    *line = (struct line){.place = place, .group = place->group, .object = object};
+    *line = (struct line){
+        .place = place, .group = place->group, .object = grown->object, .behind = grown->behind};
     return line;
 }
 
@@ -74,7 +77,7 @@ static struct lines collect(const struct report *report)
     for (size_t i = 0; lines.items != NULL && i < grown->count; i++) {
         const struct vs_place *place = &report->places->items[grown->items[i].place];
         if (!report_hides_device(report, vs_places_site(report->places, place)->device))
-            add_to_line(line_of(&lines, place, grown->items[i].object), &grown->items[i]);
+            add_to_line(line_of(&lines, place, &grown->items[i]), &grown->items[i]);
     }
     if (lines.count > 1)
         qsort(lines.items, lines.count, sizeof(*lines.items), by_harm);
@@ -237,7 +240,7 @@ static void print_line(const struct page *page, const struct report *report,
             number_text(line->count_per_step).text, line->first_step,
             line->object == 0 ? size_text(line->grown_bytes).text
                               : page_count((uint64_t)line->grown_count).text,
-            vs_growth_word(line->confidence, line->falls));
+            line->behind ? "likely *" : vs_growth_word(line->confidence, line->falls));
 }
 
 void report_print_growth(const struct page *page, const struct report *report)
@@ -250,11 +253,15 @@ void report_print_growth(const struct page *page, const struct report *report)
         fprintf(page->out, "  %-*s %10s %6s %7s %11s\n", NAME_COLUMNS, "", "per step", "blocks",
                 "since", "by now");
     }
+    bool behind = false;
     for (size_t i = 0; i < lines.count && i < rows; i++) {
         print_line(page, report, &lines.items[i]);
+        behind = behind || lines.items[i].behind;
         if (i == 0)
             report_print_stack(page, report, 6, lines.items[i].place, true);
     }
+    if (behind)
+        fprintf(page->out, "  * with each round of a loop that went on behind the last step\n");
     if (lines.count > rows)
         fprintf(page->out, "  … and %zu more (--json has all)\n", lines.count - rows);
     free(lines.items);

@@ -44,7 +44,8 @@ static json_t *grown_json(const struct report *report, const struct vs_grown *gr
     json_set(object, "rises_and_falls", json_boolean(grown->falls));
     json_set(object, "confidence",
              json_string(grown->confidence == VS_GROWTH_HIGH ? "high" : "medium"));
-    json_set(object, "step_source", json_string(vs_step_source_name(report->grown->steps.source)));
+    json_set(object, "step_source",
+             json_string(vs_step_source_name(vs_grown_source(report->grown, grown))));
     json_set(object, "step_confidence", json_real(report->grown->steps.confidence));
     return object;
 }

@@ -37,9 +37,11 @@ static void put_grown(struct vs_html_data *data, const struct vs_grown *grown)
         grown->object == 0 ? NULL : vs_object_name((enum vs_object_kind)(grown->object - 1)));
     vs_sink_printf(sink,
                    ",\"bytes_per_step\":%.17g,\"count_per_step\":%.17g,\"steps\":%" PRIu64
-                   ",\"end_bytes\":%" PRId64 ",\"end_count\":%" PRId64 ",\"confidence\":\"%s\",",
+                   ",\"end_bytes\":%" PRId64 ",\"end_count\":%" PRId64
+                   ",\"confidence\":\"%s\",\"behind_steps\":%s,",
                    grown->bytes_per_step, grown->count_per_step, grown->steps, grown->end_bytes,
-                   grown->end_count, vs_growth_word(grown->confidence, grown->falls));
+                   grown->end_count, vs_growth_word(grown->confidence, grown->falls),
+                   grown->behind ? "true" : "false");
     vs_html_place_member(data, "place", grown->site);
     vs_sink_text(sink, "}");
 }

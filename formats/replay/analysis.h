@@ -383,16 +383,20 @@ struct vs_life {
     uint32_t thread;    /* that allocated last */
     uint32_t freer;     /* of the last free by another thread */
     uint32_t stretch;
+    uint64_t within_ticks; /* that those of `within` lived, in all */
 };
+struct vs_growth;
 struct vs_lives {
     struct vs_life *items; /* index = site id - 1 */
     size_t count, room;
     struct {
         uint32_t thread, stretch;
     } devices[VS_DEVICE_SLOTS];
+    const struct vs_growth *growth; /* the clock, NULL: without ticks */
     int error;
 };
-int vs_lives_start(struct vs_lives *lives, struct vs_state *state);
+/* `growth`: the clock of vs_lifetimes, which must have subscribed; NULL: `within_ticks` stay 0. */
+int vs_lives_start(struct vs_lives *lives, struct vs_state *state, const struct vs_growth *growth);
 void vs_lives_release(struct vs_lives *lives);
 
 /* ---- timeline.c: the curves -------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 enum {
     PLACES_LOOKED_AT = 65536, /* of more, only those that hold memory at the peak or the end */
     THREADS_KEPT = 64,
+    PART_OF_THE_RUN = 10,
     LEAST_KEPT = 256 /* one block in so many outlives the backward pass: these are gradients */
 };
 
@@ -145,7 +146,7 @@ static struct origin origin_of(const struct vs_frame *frames, long count)
 
 /* Of all sites of a place; `live`: blocks at the end. */
 struct life {
-    uint64_t within, later, elsewhere, live;
+    uint64_t within, later, elsewhere, live, within_ticks;
     uint32_t thread, freer;
 };
 
@@ -154,6 +155,7 @@ static void add_life(struct life *sum, const struct vs_life *life)
     sum->within += life->within;
     sum->later += life->later;
     sum->elsewhere += life->elsewhere;
+    sum->within_ticks += life->within_ticks;
     sum->thread = life->thread;
     if (life->elsewhere != 0)
         sum->freer = life->freer;
@@ -184,20 +186,36 @@ static void add_thread(struct threads *threads, uint32_t thread)
         threads->items[threads->count++] = thread;
 }
 
+struct looking {
+    const struct vs_places *places;
+    struct life *lives; /* by place */
+    struct threads backward;
+    uint64_t longest_ticks; /* that a temporary lives */
+};
+
 /* ---- the rules ------------------------------------------------------------------------------ */
 
-static enum vs_category_rule rule_of_life(const struct life *life, const struct threads *backward)
+/* Where one thread does all, what it holds for the whole run is freed before another allocates. */
+static bool is_short(const struct life *life, uint64_t longest_ticks)
 {
+    return life->within_ticks / (life->within == 0 ? 1 : life->within) <= longest_ticks;
+}
+
+static enum vs_category_rule rule_of_life(const struct life *life, const struct looking *looking)
+{
+    const struct threads *backward = &looking->backward;
     uint64_t frees = life->within + life->later + life->elsewhere;
     if (frees == 0)
         return VS_RULE_NONE;
     if (life->elsewhere * 2 >= frees && is_among(backward, life->freer))
         return VS_RULE_FREED_IN_BACKWARD;
-    return life->within >= 9 * kept(life) ? VS_RULE_FREED_WITHIN : VS_RULE_NONE;
+    return life->within >= 9 * kept(life) && is_short(life, looking->longest_ticks)
+               ? VS_RULE_FREED_WITHIN
+               : VS_RULE_NONE;
 }
 
 static enum vs_category_rule rule_of_block(const struct origin *origin, const struct life *life,
-                                           const struct threads *backward)
+                                           const struct looking *looking)
 {
     if (origin->workspace)
         return VS_RULE_WORKSPACE;
@@ -218,7 +236,7 @@ static enum vs_category_rule rule_of_block(const struct origin *origin, const st
         return VS_RULE_WEIGHTS_LOADED;
     if (origin->module_init && !origin->initialiser && kept(life) > life->within)
         return VS_RULE_MODULE_INIT;
-    return rule_of_life(life, backward);
+    return rule_of_life(life, looking);
 }
 
 static bool begins_with_any(const char *name, const char *const *parts)
@@ -240,12 +258,6 @@ static enum vs_category_rule rule_of_owner(const char *owner)
 }
 
 /* ---- all places ----------------------------------------------------------------------------- */
-
-struct looking {
-    const struct vs_places *places;
-    struct life *lives; /* by place */
-    struct threads backward;
-};
 
 static bool is_looked_at(const struct vs_places *places, const struct vs_place *place)
 {
@@ -292,22 +304,67 @@ static enum vs_category_rule decide(const struct looking *looking, size_t index)
     if (site->layer != VS_LAYER_FRAMEWORK)
         return rule_of_owner(vs_state_owner_name(places->state, site->owner));
     struct origin origin = origin_of_place(places, place);
-    return rule_of_block(&origin, &looking->lives[index], &looking->backward);
+    return rule_of_block(&origin, &looking->lives[index], looking);
+}
+
+/* ---- gradients at a peak ----------------------------------------------------------------------
+ */
+
+struct summing {
+    const struct vs_places *places;
+    struct vs_categories *categories;
+};
+
+/* A later backward pass adds its gradients to those that are there, and frees them at once. */
+static void note_added(void *self, const struct vs_lifetime *life)
+{
+    const struct summing *summing = self;
+    uint32_t place = summing->places->of_site[life->site - 1];
+    if (life->within && summing->categories->rules[place] == VS_RULE_BACKWARD_KEPT)
+        summing->categories->added_bytes[place] += life->bytes;
+}
+
+static void find_added(const struct vs_places *places, const struct vs_lifetimes *lifetimes,
+                       struct vs_categories *out)
+{
+    struct summing summing = {places, out};
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
+        if (places->state->devices[i] != NULL && places->state->devices[i]->device >= 0)
+            vs_lifetimes_each_at_peak(lifetimes, places->state, places->state->devices[i],
+                                      note_added, &summing);
+}
+
+/* Two steps (an output lives until the next one is there); without steps, a tenth of the run. */
+static uint64_t longest_of_temporaries(const struct vs_lifetimes *lifetimes,
+                                       const struct vs_steps *steps)
+{
+    if (lifetimes == NULL)
+        return UINT64_MAX;
+    if (steps->beats == NULL || steps->count == 0)
+        return lifetimes->growth->tick / PART_OF_THE_RUN;
+    uint64_t ticks = steps->beats->items[steps->windows].tick - steps->beats->items[0].tick;
+    return 2 * (ticks / steps->count + 1);
 }
 
 int vs_categories_find(const struct vs_places *places, const struct vs_lives *lives,
+                       const struct vs_lifetimes *lifetimes, const struct vs_steps *steps,
                        struct vs_categories *out)
 {
     struct looking looking = {.places = places,
+                              .longest_ticks = longest_of_temporaries(lifetimes, steps),
                               .lives = calloc(places->count + 1, sizeof(*looking.lives))};
-    *out = (struct vs_categories){.rules = calloc(places->count + 1, sizeof(*out->rules)),
-                                  .count = places->count};
-    bool room = looking.lives != NULL && out->rules != NULL;
+    *out =
+        (struct vs_categories){.rules = calloc(places->count + 1, sizeof(*out->rules)),
+                               .added_bytes = calloc(places->count + 1, sizeof(*out->added_bytes)),
+                               .count = places->count};
+    bool room = looking.lives != NULL && out->rules != NULL && out->added_bytes != NULL;
     if (room) {
         collect_lives(&looking, lives);
         find_backward(&looking);
         for (size_t i = 0; i < places->count; i++)
             out->rules[i] = (uint8_t)decide(&looking, i);
+        if (lifetimes != NULL)
+            find_added(places, lifetimes, out);
     }
     free(looking.lives);
     return room ? 0 : -ENOMEM;
@@ -316,6 +373,7 @@ int vs_categories_find(const struct vs_places *places, const struct vs_lives *li
 void vs_categories_release(struct vs_categories *categories)
 {
     free(categories->rules);
+    free(categories->added_bytes);
 }
 
 enum vs_category_rule vs_categories_rule(const struct vs_categories *categories,
@@ -336,7 +394,8 @@ struct vs_category_sums vs_categories_sum(const struct vs_categories *categories
         if (site->device != device || site->layer != layer)
             continue;
         enum vs_category category = vs_rule_category((enum vs_category_rule)categories->rules[i]);
-        sums.at_peak[category] += place->stats.peak_bytes;
+        sums.at_peak[category] += place->stats.peak_bytes - categories->added_bytes[i];
+        sums.at_peak[VS_CATEGORY_TEMPORARIES] += categories->added_bytes[i];
         sums.at_end[category] += place->stats.live_bytes;
     }
     return sums;

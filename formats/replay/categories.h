@@ -7,6 +7,7 @@
 #ifndef VS_REPLAY_CATEGORIES_H
 #define VS_REPLAY_CATEGORIES_H
 
+#include "lifetimes.h"
 #include "places.h"
 
 enum vs_category {
@@ -43,6 +44,11 @@ enum vs_category_rule {
 
 struct vs_categories {
     uint8_t *rules; /* of each place: enum vs_category_rule */
+    /*
+     * Of each place of gradients: those of its device's peak that were about to be added to others
+     * and are no gradients, but temporaries. Of the top layer only.
+     */
+    int64_t *added_bytes;
     size_t count;
 };
 
@@ -51,8 +57,13 @@ struct vs_category_sums {
     int64_t at_peak[VS_CATEGORIES], at_end[VS_CATEGORIES];
 };
 
-/* 0 or -ENOMEM; release in any case. Of very many places only those that hold memory are told. */
+/*
+ * 0 or -ENOMEM; release in any case. Of very many places only those that hold memory are told.
+ * `lifetimes` NULL: gradients that are about to be added are not told from others, nor what one
+ * thread holds for long from temporaries. `steps` as growth found them; not looked at then.
+ */
 int vs_categories_find(const struct vs_places *places, const struct vs_lives *lives,
+                       const struct vs_lifetimes *lifetimes, const struct vs_steps *steps,
                        struct vs_categories *out);
 void vs_categories_release(struct vs_categories *categories);
 

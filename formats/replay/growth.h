@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growth: what more of stays with every step of the program. Three files: growth.c
- * follows every site while the events pass, steps.c finds the program's steps,
- * growth_find.c brings both together at the end.
+ * Growth: what more of stays with every step of the program. Four files: growth.c
+ * follows every site while the events pass, steps.c finds the program's steps (step_names.c:
+ * of what it names), growth_find.c brings both together at the end.
  *
  * Time is counted in ticks: one for each allocation or free of memory, or object
  * made or destroyed. Memory is bounded by what is live, by the sites and by a
@@ -51,7 +51,13 @@ struct vs_beats {
     bool settled;       /* `every` is known */
 };
 
-enum vs_step_source { VS_STEPS_NONE, VS_STEPS_MARKED, VS_STEPS_NAMED, VS_STEPS_FOUND };
+enum vs_step_source {
+    VS_STEPS_NONE,
+    VS_STEPS_MARKED,
+    VS_STEPS_NAMED,
+    VS_STEPS_FOUND,
+    VS_STEPS_BEHIND /* rounds of a loop behind the last step */
+};
 
 /* A mark or phase that the program names again and again, perhaps with a number. */
 struct vs_named_beats {
@@ -93,8 +99,25 @@ struct vs_step_ends {
 /* False without steps, and of another device than the first on which something moved. */
 bool vs_steps_highest_end(const struct vs_growth *growth, const struct vs_steps *steps,
                           const struct vs_device_state *device, struct vs_step_ends *out);
+/*
+ * The next loop beside the steps: of a site that comes and goes, begins with the steps or behind
+ * them, and allocates once for so many allocations as one in each of its rounds makes. `*at` is 0
+ * at first. False behind the last; `out` has its rounds as steps.
+ */
+bool vs_steps_next_loop(const struct vs_growth *growth, const struct vs_steps *steps,
+                        uint64_t allocs, size_t *at, struct vs_steps *out);
 /* Number of the first step of a window: as marked, else counted from 1. */
 int64_t vs_steps_number(const struct vs_steps *steps, size_t window);
+
+/* ---- step_names.c -------------------------------------------------------------------- */
+
+enum vs_name_says { VS_SAYS_NOTHING, VS_SAYS_PASS, VS_SAYS_STEP };
+
+/*
+ * What a name says of its being a step: one of its words is (or ends with) "step", or is "iter" or
+ * "iteration"; a pass has a batch or is "forward". Any thread; not in a signal handler.
+ */
+enum vs_name_says vs_step_name_says(const char *name);
 
 /* ---- growth.c: every site while the events pass ------------------------------------------ */
 
@@ -184,6 +207,7 @@ struct vs_grown {
     uint32_t site;  /* the lowest of its sites that grows */
     uint8_t object; /* enum vs_object_kind + 1, 0: memory */
     bool falls;     /* it had reached as much before, and was given back */
+    bool behind;    /* its steps are rounds of a loop behind the last step, counted from 1 */
     enum vs_growth_confidence confidence;
     double bytes_per_step, count_per_step;
     uint64_t steps;
@@ -204,6 +228,8 @@ struct vs_grown_list {
 int vs_growth_find(struct vs_growth *growth, const struct vs_places *places,
                    struct vs_grown_list *out);
 void vs_grown_release(struct vs_grown_list *list);
+/* What one entry's steps are. */
+enum vs_step_source vs_grown_source(const struct vs_grown_list *list, const struct vs_grown *grown);
 const char *vs_step_source_name(enum vs_step_source source);
 
 #endif

@@ -17,6 +17,10 @@ enum {
     IRREGULAR_MEDIUM = 32, /* increments that are not, evenly spread */
     IRREGULAR_HIGH = 64,
     PARTS = 8,
+    LEAST_ROUNDS = 3, /* increments of a loop of its own, each of as many blocks: */
+    ROUNDS_HIGH = 6,
+    LEAST_IN_ROUND = 4,
+    LEAST_BEHIND = 16, /* of a loop behind the last step */
     AFTER_A_FALL = 32, /* steps a place that was given back before has to grow */
     RECENT_GAPS = 16
 };
@@ -306,33 +310,170 @@ static void fill_rates(const struct vs_steps *steps, const struct series *series
     grown->median_steps = median_age(series, stretch, steps->steps_per_window);
 }
 
-/* Adds the place to the list if it grows. 0 or -ENOMEM. */
-static int judge(const struct vs_steps *steps, const struct member *members, size_t count,
-                 struct series *series, struct vs_grown_list *list)
+/* All tracks of one place, and what they are judged by. */
+struct trial {
+    const struct vs_growth *growth;
+    const struct vs_steps *steps;
+    const struct member *members;
+    size_t count;
+    struct series *series, *loop_series; /* in the steps, in the rounds of another loop */
+};
+
+static int add(struct vs_grown_list *list, const struct vs_grown *grown)
 {
-    struct vs_grown grown = {.place = members[0].place,
-                             .site = members[0].track->site,
-                             .object = members[0].track->object};
+    if (!vs_grow(&list->items, &list->room, list->count + 1, sizeof(*list->items)))
+        return -ENOMEM;
+    list->items[list->count++] = *grown;
+    return 0;
+}
+
+/* ---- loops beside the steps ---------------------------------------------------------------- */
+
+static uint64_t allocs_of(const struct trial *trial)
+{
+    uint64_t allocs = 0;
+    for (size_t i = 0; i < trial->count; i++)
+        allocs += trial->members[i].track->allocs;
+    return allocs;
+}
+
+/* The windows of the steps in which a loop goes around. */
+static size_t windows_of_loop(const struct vs_steps *steps, const struct vs_steps *loop)
+{
+    size_t windows = 0;
+    long before = -2;
+    for (size_t i = 0; i <= loop->windows; i++) {
+        long window = vs_steps_window(steps, loop->beats->items[i].tick);
+        windows += window != before;
+        before = window;
+    }
+    return windows;
+}
+
+/* It goes around several times in each of few steps, and nearly each round keeps something. */
+static bool keeps_to(const struct trial *trial, const struct vs_steps *loop)
+{
+    size_t growing = 0;
+    if (windows_of_loop(trial->steps, loop) * LEAST_IN_ROUND >
+        (loop->windows + 1) * loop->steps_per_window)
+        return false;
+    trial->loop_series->windows = loop->windows;
+    fill_series(loop, trial->members, trial->count, trial->loop_series);
+    for (size_t i = 0; i < loop->windows; i++)
+        growing += grows_in(trial->loop_series, i);
+    return most_of(growing, loop->windows);
+}
+
+/*
+ * An evaluation after each of a few epochs: as many blocks stay of each, as evenly apart, and
+ * they are what the rounds of a loop of its own keep. Parts of a model that are made one after
+ * the other have no such loop. 0: none.
+ */
+static int evidence_of_rounds(const struct trial *trial, const struct stretch *stretch,
+                              size_t counts_alike)
+{
+    struct vs_steps loop;
+    if (!is_regular(stretch, counts_alike) ||
+        stretch->all_counts < (int64_t)stretch->increments * LEAST_IN_ROUND)
+        return 0;
+    for (size_t at = 0;
+         vs_steps_next_loop(trial->growth, trial->steps, allocs_of(trial), &at, &loop);)
+        if (keeps_to(trial, &loop))
+            return stretch->increments >= ROUNDS_HIGH ? VS_GROWTH_HIGH : VS_GROWTH_MEDIUM;
+    return 0;
+}
+
+/* Adds the place to the list if it grows with the steps. 0 or -ENOMEM. */
+static int judge(const struct trial *trial, struct vs_grown_list *list)
+{
+    const struct vs_steps *steps = trial->steps;
+    struct vs_grown grown = {.place = trial->members[0].place,
+                             .site = trial->members[0].track->site,
+                             .object = trial->members[0].track->object};
     struct stretch stretch;
     size_t counts_alike = 0;
-    fill_series(steps, members, count, series);
-    if (!find_stretch(series, &stretch) || stretch.increments < REGULAR_MEDIUM)
+    fill_series(steps, trial->members, trial->count, trial->series);
+    if (!find_stretch(trial->series, &stretch) || stretch.increments < LEAST_ROUNDS)
         return 0;
-    int result = measure(series, &stretch, &counts_alike);
+    int result = measure(trial->series, &stretch, &counts_alike);
     if (result != 0)
         return result;
-    int confidence = evidence(series, &stretch, counts_alike);
-    note_heights(steps, members, count, &grown);
-    fill_rates(steps, series, &stretch, &grown);
+    int confidence = evidence(trial->series, &stretch, counts_alike);
+    if (confidence == 0)
+        confidence = evidence_of_rounds(trial, &stretch, counts_alike);
+    note_heights(steps, trial->members, trial->count, &grown);
+    fill_rates(steps, trial->series, &stretch, &grown);
     if (grown.falls && confidence > VS_GROWTH_MEDIUM)
         confidence = VS_GROWTH_MEDIUM;
     if (confidence == 0 || (grown.falls && grown.steps < AFTER_A_FALL))
         return 0;
     grown.confidence = steps->churning ? (enum vs_growth_confidence)confidence : VS_GROWTH_MEDIUM;
-    if (!vs_grow(&list->items, &list->room, list->count + 1, sizeof(*list->items)))
-        return -ENOMEM;
-    list->items[list->count++] = grown;
-    return 0;
+    return add(list, &grown);
+}
+
+/* ---- behind the last step ----------------------------------------------------------------------
+ */
+
+/* Of what is made behind the last step, it goes around up to the end. */
+static bool is_behind(const struct trial *trial, const struct vs_steps *loop)
+{
+    const struct vs_beat *beats = loop->beats->items, *last = &beats[loop->windows];
+    uint32_t steps_end = trial->steps->beats->items[trial->steps->windows].tick;
+    uint32_t made = trial->growth->made_tick;
+    if (beats[0].tick < steps_end || loop->count < LEAST_BEHIND)
+        return false;
+    uint64_t span = last->tick - beats[0].tick;
+    uint64_t rest = made > last->tick ? made - last->tick : 0;
+    return rest * loop->windows <= span * LEAST_IN_ROUND && (made - steps_end) <= span * 2;
+}
+
+/* Something was made after what had stayed was given back: the program did that, not its end. */
+static bool was_given_back(const struct trial *trial)
+{
+    for (size_t i = 0; i < trial->count; i++) {
+        const struct vs_track *track = trial->members[i].track;
+        if (track->fall_count != 0 && trial->growth->made_tick > track->fall_tick)
+            return true;
+    }
+    return false;
+}
+
+static int judge_loop(const struct trial *trial, const struct vs_steps *loop,
+                      struct vs_grown_list *list)
+{
+    struct vs_grown grown = {.place = trial->members[0].place,
+                             .site = trial->members[0].track->site,
+                             .object = trial->members[0].track->object,
+                             .behind = true,
+                             .confidence = VS_GROWTH_MEDIUM};
+    struct stretch stretch;
+    size_t counts_alike = 0;
+    trial->loop_series->windows = loop->windows;
+    fill_series(loop, trial->members, trial->count, trial->loop_series);
+    if (!find_stretch(trial->loop_series, &stretch))
+        return 0;
+    int result = measure(trial->loop_series, &stretch, &counts_alike);
+    if (result != 0 || evidence(trial->loop_series, &stretch, counts_alike) == 0)
+        return result;
+    note_heights(loop, trial->members, trial->count, &grown);
+    fill_rates(loop, trial->loop_series, &stretch, &grown);
+    return grown.falls || grown.steps + 1 < LEAST_BEHIND ? 0 : add(list, &grown);
+}
+
+/* The steps ended and another loop went on (an evaluation behind the training). 0 or -ENOMEM. */
+static int judge_behind(const struct trial *trial, struct vs_grown_list *list)
+{
+    struct vs_steps loop;
+    size_t before = list->count;
+    int result = 0;
+    if (was_given_back(trial))
+        return 0;
+    for (size_t at = 0;
+         result == 0 && list->count == before &&
+         vs_steps_next_loop(trial->growth, trial->steps, allocs_of(trial), &at, &loop);)
+        if (is_behind(trial, &loop))
+            result = judge_loop(trial, &loop, list);
+    return result;
 }
 
 /* ---- all
@@ -369,20 +510,41 @@ static int by_harm(const void *a, const void *b)
     return (left->site > right->site) - (left->site < right->site);
 }
 
-static int judge_all(const struct vs_steps *steps, const struct member *members, size_t count,
-                     struct vs_grown_list *out)
+/* Room for as many windows as are ever kept. */
+static bool make_series(struct series *series, size_t windows)
 {
-    struct series series = {.bytes = calloc(steps->windows, sizeof(*series.bytes)),
-                            .counts = calloc(steps->windows, sizeof(*series.counts)),
-                            .windows = steps->windows};
-    int result = series.bytes == NULL || series.counts == NULL ? -ENOMEM : 0;
+    *series = (struct series){.bytes = calloc(VS_BEATS_KEPT, sizeof(*series->bytes)),
+                              .counts = calloc(VS_BEATS_KEPT, sizeof(*series->counts)),
+                              .windows = windows};
+    return series->bytes != NULL && series->counts != NULL;
+}
+
+static void release_series(struct series *series)
+{
+    free(series->bytes);
+    free(series->counts);
+}
+
+static int judge_all(const struct vs_growth *growth, const struct vs_steps *steps,
+                     const struct member *members, size_t count, struct vs_grown_list *out)
+{
+    struct series series = {0}, loop_series = {0};
+    struct trial trial = {
+        .growth = growth, .steps = steps, .series = &series, .loop_series = &loop_series};
+    bool room = make_series(&series, steps->windows) && make_series(&loop_series, 0);
+    int result = room ? 0 : -ENOMEM;
     for (size_t first = 0, next; first < count && result == 0; first = next) {
+        size_t listed = out->count;
         for (next = first + 1; next < count && is_same(&members[first], &members[next]);)
             next++;
-        result = judge(steps, members + first, next - first, &series, out);
+        trial.members = members + first;
+        trial.count = next - first;
+        result = judge(&trial, out);
+        if (result == 0 && out->count == listed)
+            result = judge_behind(&trial, out);
     }
-    free(series.bytes);
-    free(series.counts);
+    release_series(&series);
+    release_series(&loop_series);
     return result;
 }
 
@@ -397,7 +559,7 @@ int vs_growth_find(struct vs_growth *growth, const struct vs_places *places,
         return result;
     size_t count;
     struct member *members = collect(growth, places, &out->steps, &count);
-    result = members == NULL ? -ENOMEM : judge_all(&out->steps, members, count, out);
+    result = members == NULL ? -ENOMEM : judge_all(growth, &out->steps, members, count, out);
     free(members);
     if (result != 0)
         vs_grown_release(out);
@@ -422,6 +584,12 @@ const char *vs_step_source_name(enum vs_step_source source)
     static const char *const names[] = {[VS_STEPS_NONE] = "none",
                                         [VS_STEPS_MARKED] = "marked",
                                         [VS_STEPS_NAMED] = "phases",
-                                        [VS_STEPS_FOUND] = "found"};
+                                        [VS_STEPS_FOUND] = "found",
+                                        [VS_STEPS_BEHIND] = "behind_steps"};
     return names[source];
+}
+
+enum vs_step_source vs_grown_source(const struct vs_grown_list *list, const struct vs_grown *grown)
+{
+    return grown->behind ? VS_STEPS_BEHIND : list->steps.source;
 }

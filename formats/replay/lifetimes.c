@@ -34,16 +34,23 @@ static void on_move(void *self, const struct vs_state *state, const struct vs_mo
     if (move->note == NULL || move->count == 0)
         return;
     uint32_t tick = lifetimes->growth->tick;
+    const struct vs_site *site = &state->sites[move->site - 1];
+    struct vs_alone *alone = &lifetimes->alone[site->device + VS_DEVICE_OFFSET];
     if (move->count > 0) {
         *move->note = tick;
+        if (alone->thread != state->now_thread)
+            *alone = (struct vs_alone){state->now_thread, tick};
         return;
     }
-    const struct vs_site *site = &state->sites[move->site - 1];
     if (!is_followed(site))
         return;
     struct vs_lifetime *life = &lifetimes->frees[lifetimes->free_count++ % VS_FREES_KEPT];
-    *life = (struct vs_lifetime){
-        .bytes = -move->bytes, .site = move->site, .born = *move->note, .died = tick};
+    *life = (struct vs_lifetime){.bytes = -move->bytes,
+                                 .site = move->site,
+                                 .born = *move->note,
+                                 .died = tick,
+                                 .within = alone->thread == state->now_thread &&
+                                           *move->note >= alone->since};
     if (site->layer < VS_LIFE_LAYERS)
         note_peak_free(lifetimes, site, life);
 }

@@ -21,6 +21,8 @@ struct vs_lifetime {
     int64_t bytes;
     uint32_t site;
     uint32_t born, died; /* ticks; died 0: it is live */
+    /* Freed by the thread that made it before another one allocated on its device. */
+    bool within;
 };
 
 /* What was live at the peak of one layer of a device, and has been freed since. */
@@ -30,7 +32,13 @@ struct vs_peak_frees {
     uint32_t peak_tick;
 };
 
+/* Since when one thread alone has allocated on a device. */
+struct vs_alone {
+    uint32_t thread, since; /* tick */
+};
+
 struct vs_lifetimes {
+    struct vs_alone alone[VS_DEVICE_SLOTS];
     struct vs_lifetime *frees; /* VS_FREES_KEPT, a ring */
     uint64_t free_count;       /* of all so far */
     struct vs_peak_frees *peaks[VS_DEVICE_SLOTS][VS_LIFE_LAYERS];

@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 
-#include "analysis.h"
 #include "grow.h"
+#include "growth.h"
 
 static void count_one(uint32_t *count)
 {
@@ -26,8 +26,14 @@ static void on_alloc(struct vs_lives *lives, const struct vs_state *state, struc
     life->stretch = lives->devices[device].stretch;
 }
 
-static void on_free(struct vs_lives *lives, const struct vs_state *state, struct vs_life *life,
-                    size_t device)
+static uint32_t ticks_lived(const struct vs_lives *lives, const struct vs_move *move)
+{
+    bool known = lives->growth != NULL && move->note != NULL && *move->note != 0;
+    return known ? lives->growth->tick - *move->note : 0;
+}
+
+static void on_free(struct vs_lives *lives, const struct vs_state *state,
+                    const struct vs_move *move, struct vs_life *life, size_t device)
 {
     if (life->thread != state->now_thread) {
         life->freer = state->now_thread;
@@ -36,6 +42,7 @@ static void on_free(struct vs_lives *lives, const struct vs_state *state, struct
         count_one(&life->later);
     } else {
         count_one(&life->within);
+        life->within_ticks += ticks_lived(lives, move);
     }
 }
 
@@ -58,11 +65,12 @@ static void on_move(void *self, const struct vs_state *state, const struct vs_mo
     if (move->count > 0)
         on_alloc(lives, state, life, device);
     else
-        on_free(lives, state, life, device);
+        on_free(lives, state, move, life, device);
 }
 
-int vs_lives_start(struct vs_lives *lives, struct vs_state *state)
+int vs_lives_start(struct vs_lives *lives, struct vs_state *state, const struct vs_growth *growth)
 {
+    lives->growth = growth;
     struct vs_subscriber subscriber = {.self = lives, .move = on_move};
     return vs_state_subscribe(state, &subscriber);
 }

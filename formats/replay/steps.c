@@ -406,23 +406,11 @@ void vs_steps_beat(struct vs_growth *growth, struct vs_track *track)
 /* ---- marks
  * ---------------------------------------------------------------------------------------- */
 
-enum name_says { SAYS_NOTHING, SAYS_PASS, SAYS_STEP };
-
-/* What a name says of its being a step. */
-static enum name_says says(const char *name)
-{
-    if (strcasestr(name, "step") != NULL || strcasestr(name, "iter") != NULL)
-        return SAYS_STEP;
-    if (strcasestr(name, "batch") != NULL || strcasestr(name, "forward") != NULL)
-        return SAYS_PASS;
-    return SAYS_NOTHING;
-}
-
 /* NVTX's ranges are also a library's and each operator's: only one that says so is a step. */
 static struct vs_beats *named_beats(struct vs_growth *growth, const struct vs_event *event)
 {
     const char *name = vs_state_string(growth->state, (uint32_t)event->extra[0]);
-    if ((event->handle != 0 || event->extra[1] != 0) && says(name) == SAYS_NOTHING)
+    if ((event->handle != 0 || event->extra[1] != 0) && vs_step_name_says(name) == VS_SAYS_NOTHING)
         return NULL;
     uint64_t pattern = vs_name_pattern(name);
     for (size_t i = 0; i < growth->named_count; i++)
@@ -635,7 +623,7 @@ static void find_named(struct vs_growth *growth, struct vs_steps *out)
     for (size_t i = 0; i < growth->named_count; i++) {
         struct vs_beats *beats = &growth->named[i].beats;
         const char *name = vs_state_string(growth->state, growth->named[i].name);
-        bool step = says(name) == SAYS_STEP;
+        bool step = vs_step_name_says(name) == VS_SAYS_STEP;
         cut(beats, growth->from_tick);
         if (steps_of(beats) < LEAST_STEPS ||
             span_of(beats) * 2ULL < growth->tick - growth->from_tick)
@@ -669,6 +657,38 @@ int vs_steps_find(struct vs_growth *growth, struct vs_steps *out)
     out->steps_per_window = out->beats->period / out->beats->every;
     out->count = steps_of(out->beats);
     return result;
+}
+
+/* ---- loops beside the steps ---------------------------------------------------------------- */
+
+/* So many times as something that a loop makes once, or a few times, in each round. */
+static bool is_in_rounds(uint64_t allocs, uint64_t rounds)
+{
+    uint64_t times = rounds == 0 ? 0 : (allocs + rounds / 2) / rounds;
+    return times != 0 && is_about(allocs, times * rounds);
+}
+
+bool vs_steps_next_loop(const struct vs_growth *growth, const struct vs_steps *steps,
+                        uint64_t allocs, size_t *at, struct vs_steps *out)
+{
+    while (*at < VS_CANDIDATES) {
+        const struct vs_beats *beats = growth->candidates[(*at)++];
+        if (beats == NULL || beats == steps->beats || beats->owner - 1 >= growth->track_count ||
+            beats->count < LEAST_STEPS || beats->items[0].tick < steps->beats->items[0].tick)
+            continue;
+        const struct vs_track *track = &growth->tracks[beats->owner - 1]; /* of memory: its site */
+        if (!churns(track) || !is_in_rounds(allocs, track->allocs / beats->every))
+            continue;
+        *out = (struct vs_steps){.source = VS_STEPS_BEHIND,
+                                 .beats = beats,
+                                 .windows = beats->count - 1,
+                                 .steps_per_window = beats->period / beats->every,
+                                 .count = steps_of(beats),
+                                 .confidence = 1,
+                                 .churning = true};
+        return true;
+    }
+    return false;
 }
 
 long vs_steps_window(const struct vs_steps *steps, uint32_t tick)

@@ -26,7 +26,7 @@ static int start_analyses(struct vs_summary *summary, vs_timeline_row *row, void
         vs_sites_start(&summary->sites, state),
         vs_objects_start(&summary->objects, state),
         vs_phases_start(&summary->phases, state),
-        vs_lives_start(&summary->lives, state),
+        vs_lives_start(&summary->lives, state, &summary->growth),
         vs_losses_start(&summary->losses, state),
         vs_cuts_start(&summary->cuts, state),
         vs_growth_start(&summary->growth, state, &summary->objects),

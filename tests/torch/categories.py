@@ -14,7 +14,8 @@ import tempfile
 import real_torch
 
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "categories.py"
-CASES = ["adam", "sgd", "accumulation", "checkpoints", "built_on_device", "one_by_one"]
+CASES = ["adam", "sgd", "accumulation", "checkpoints", "built_on_device", "one_by_one",
+         "accumulation_peak", "kept", "kept_accumulation", "kept_accumulation_peak", "inference"]
 EXACT = ["parameters", "gradients", "optimizer_state"]
 
 
@@ -26,12 +27,16 @@ def faults_of(ran, report):
         for name in EXACT:
             if categories[moment][name] != ran[name]:
                 faults.append(f"{moment}: {name} {categories[moment][name]}, not {ran[name]}")
+    if "held" in ran and categories["at_peak"]["unknown"] != ran["held"]:
+        faults.append(f"unknown are {categories['at_peak']['unknown']}, not {ran['held']}")
     sums = {"at_peak": device["peak"]["allocated_bytes"], "at_end": device["end"]["allocated_bytes"]}
     faults += [f"{moment}: the categories sum up to {sum(categories[moment].values())}, not {whole}"
                for moment, whole in sums.items() if sum(categories[moment].values()) != whole]
     seen = {site["category"] for site in report["sites"] if site["layer"] == "framework"}
-    faults += [f"no site is of {name}" for name in EXACT + ["activations", "temporaries"]
-               if name not in seen]
+    there = [name for name in EXACT if ran[name] != 0] + ["temporaries"]
+    there += ["activations"] if ran["gradients"] != 0 else []
+    faults += [f"no site is of {name}" for name in there if name not in seen]
+    faults += [f"sites are of {name}" for name in EXACT if ran[name] == 0 and name in seen]
     faults += [f"{site['stack']}: {site['category']} by {site['category_rule']}"
                for site in report["sites"]
                if (site["category"] == "unknown") != (site["category_rule"] is None)]

@@ -540,6 +540,44 @@ static void graphs(struct program *program)
     }
 }
 
+/* A round of evaluation; of each batch one block stays if the program leaks. */
+static void evaluation_round(struct program *program)
+{
+    for (int batch = 0; batch < 8; batch++) {
+        infer_lines(program, 100, 107);
+        leak(program);
+    }
+}
+
+static void epochs_with_rounds(struct program *program, int epochs)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < epochs * 40; step++) {
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        if (step % 40 == 39)
+            evaluation_round(program);
+    }
+}
+
+/* Its last round ends the run, the one before is the last that a step ends. */
+static void rounds_between(struct program *program)
+{
+    epochs_with_rounds(program, 4);
+}
+
+/* Trained without a leak, then evaluated. */
+static void rounds_behind(struct program *program)
+{
+    bool leaks = program->leaks;
+    program->leaks = false;
+    train(program, 100);
+    program->leaks = leaks;
+    for (int round = 0; round < 4; round++)
+        evaluation_round(program);
+}
+
 /* It trains, and what it has trained is captured and launched: that is not the program. */
 static void trained_and_launched(struct program *program)
 {

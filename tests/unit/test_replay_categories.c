@@ -128,7 +128,7 @@ static void train(struct training *training)
     static const uint32_t once[] = {APPLIED, BUILT, LOADED, BLAS, BLAS_HANDLE, BUCKET};
     *training = (struct training){.lab = lab_open()};
     vs_sites_start(&training->sites, training->lab.state);
-    vs_lives_start(&training->lives, training->lab.state);
+    vs_lives_start(&training->lives, training->lab.state, NULL);
     lab_segment(&training->lab, 0x1000000, 16 * MIB);
     for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++)
         make(training, MAIN_THREAD, once[i], 0);
@@ -144,7 +144,9 @@ static void train(struct training *training)
     cr_assert_eq(vs_places_create(training->lab.state, &training->sites, &source, VS_BY_LINE,
                                   &training->places),
                  0);
-    cr_assert_eq(vs_categories_find(&training->places, &training->lives, &training->categories), 0);
+    cr_assert_eq(
+        vs_categories_find(&training->places, &training->lives, NULL, NULL, &training->categories),
+        0);
 }
 
 static void end(struct training *training)
@@ -230,7 +232,8 @@ Test(categories, driver_memory_by_its_owner)
     cr_assert_eq(vs_places_create(training.lab.state, &training.sites, &source, VS_BY_LINE,
                                   &training.places),
                  0);
-    cr_assert_eq(vs_categories_find(&training.places, &training.lives, &training.categories), 0);
+    cr_assert_eq(
+        vs_categories_find(&training.places, &training.lives, NULL, NULL, &training.categories), 0);
     struct vs_category_sums sums =
         vs_categories_sum(&training.categories, &training.places, 0, VS_LAYER_DRIVER);
     cr_assert_eq(sums.at_peak[VS_CATEGORY_COMMUNICATION], 4 * (int64_t)MIB);

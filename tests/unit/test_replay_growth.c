@@ -215,6 +215,123 @@ Test(growth, needs_steps)
     end(&program);
 }
 
+/* ---- loops beside the steps ------------------------------------------------------------ */
+
+Test(growth, of_evaluations_between_the_steps)
+{
+    for (int leaks = 0; leaks < 2; leaks++) {
+        struct program program;
+        begin(&program, leaks);
+        rounds_between(&program);
+        find(&program);
+        if (leaks)
+            expect_one(&program, LEAK, 8 * 512 / 40.0, 8 / 40.0, 40);
+        else
+            cr_assert_eq(program.grown.count, 0);
+        cr_assert_eq(program.grown.steps.count, 159);
+        end(&program);
+    }
+}
+
+Test(growth, of_an_evaluation_behind_the_steps)
+{
+    for (int leaks = 0; leaks < 2; leaks++) {
+        struct program program;
+        begin(&program, leaks);
+        rounds_behind(&program);
+        find(&program);
+        cr_assert_eq(program.grown.steps.count, 99);
+        if (leaks) {
+            expect_one(&program, LEAK, 512, 1, 1);
+            cr_assert(program.grown.items[0].behind);
+            cr_assert_eq(program.grown.items[0].steps, 31);
+            cr_assert_eq(program.grown.items[0].confidence, VS_GROWTH_MEDIUM);
+        } else {
+            cr_assert_eq(program.grown.count, 0);
+        }
+        end(&program);
+    }
+}
+
+/* Layers are thawed in four stages: each gets its state at once, with a scratch block. */
+static void thawing(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0; step < 160; step++) {
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        if (step % 40 != 20)
+            continue;
+        struct tensor scratch = make(program, 111, 4096);
+        drop(program, &scratch);
+        for (int i = 0; i < 8; i++)
+            make(program, 110, 4096);
+    }
+}
+
+/* Each layer of a model behind the training needs a scratch block; then it is used. */
+static void built_behind(struct program *program)
+{
+    train(program, 100);
+    for (int layer = 0; layer < 32; layer++) {
+        make(program, 112, 4096);
+        struct tensor scratch = make(program, 113, 4096);
+        drop(program, &scratch);
+    }
+    for (int batch = 0; batch < 40; batch++)
+        infer_lines(program, 100, 107);
+}
+
+/* Predictions behind the training, kept until they are joined. */
+static void predictions_joined(struct program *program)
+{
+    struct tensor kept[32];
+    train(program, 100);
+    for (int batch = 0; batch < 32; batch++) {
+        infer_lines(program, 100, 107);
+        kept[batch] = make(program, 108, 512);
+    }
+    struct tensor joined = make(program, 109, (uint64_t)32 * 512);
+    for (int batch = 0; batch < 32; batch++)
+        drop(program, &kept[batch]);
+    struct tensor best = make(program, 110, 512);
+    drop(program, &joined);
+    drop(program, &best);
+}
+
+/* A mask for each new length, through scratch blocks of each layer: new ones become rare. */
+static void masks(struct program *program)
+{
+    struct model model;
+    build(program, &model);
+    for (int step = 0, next = 0, apart = 1; step < 160; step++) {
+        forward_backward(program, &model, 8192, false);
+        optimize(program, &model);
+        for (int layer = 0; layer < LAYERS && step == next; layer++) {
+            make(program, 112, 4096);
+            struct tensor scratch = make(program, 113, 4096);
+            drop(program, &scratch);
+        }
+        next += step == next ? apart++ : 0;
+    }
+}
+
+Test(growth, loops_that_end_or_become_rare_are_none)
+{
+    static void (*const programs[])(struct program *) = {thawing, built_behind, predictions_joined,
+                                                         masks};
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+        struct program program;
+        begin(&program, false);
+        programs[i](&program);
+        find(&program);
+        cr_expect_eq(program.grown.count, 0, "%zu: line %u grows", i,
+                     program.grown.count == 0 ? 0 : line_of(&program, &program.grown.items[0]));
+        end(&program);
+    }
+}
+
 /* ---- objects ------------------------------------------------------------------------- */
 
 static void modules(struct program *program, bool leaks)

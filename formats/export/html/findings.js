@@ -52,9 +52,10 @@ function oomLine(finding) {
 function growthLine(finding) {
   const place = finding.place === null ? null : places[finding.place], device = deviceOf(finding.device) ?? view.device;
   const each = finding.object ? `${finding.count_per_step.toFixed(1)} more ${finding.object.replace("_", " ")} objects` : bytes(Math.round(finding.bytes_per_step)) + " more";
+  const step = finding.behind_steps ? "rounds of a loop behind the last step" : "steps";
   findingLine({
     kind: "Growth", alarm: finding.confidence === "sure", place,
-    title: `${each} with each of ${grouped(finding.steps)} steps from ${place ? place.title : "an unknown place"}`,
+    title: `${each} with each of ${grouped(finding.steps)} ${step} from ${place ? place.title : "an unknown place"}`,
     why: `${bytes(finding.end_bytes)} in ${grouped(finding.end_count)} at the end; ${finding.confidence}.`,
     go: () => { const instant = instantFor(device, REASON.end); if (instant) choose(instant); },
   });

@@ -6,6 +6,7 @@ usage: healthy.py "NAME [leak]" ...
 Prints a line of JSON per process: its id, the case, its exit status.
 """
 import collections
+import copy
 import ctypes
 import json
 import os
@@ -368,11 +369,188 @@ def last_activation():
         leak()  # LEAK last_activation
 
 
+def finding_the_rate():
+    """An LR finder: the rate rises with every step until it is told back; the start comes back."""
+    model = stack_of_blocks()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    start = copy.deepcopy(model.state_dict())
+    told = []
+    for _ in range(STEPS):
+        loss = loss_of(model)
+        update(optimizer, loss)
+        told.append(loss.item())
+        optimizer.param_groups[0]["lr"] *= 1.2
+        leak()  # LEAK finding_the_rate
+    model.load_state_dict(start)
+
+
+def early_stopping():
+    """A copy of the best state stays until a better one comes: often at first, then rarely."""
+    model = stack_of_blocks()
+    optimizer = torch.optim.AdamW(model.parameters())
+    best = None
+    for step in range(STEPS):
+        update(optimizer, loss_of(model))
+        with torch.no_grad():
+            print(float(loss_of(model, 16)), file=sys.stderr)
+        if step < 6 or step in (9, 14, 22, 31):
+            best = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+        leak()  # LEAK early_stopping
+    return best
+
+
+def moving_average():
+    """Averaged weights of every step, made anew out of place."""
+    model = stack_of_blocks()
+    optimizer = torch.optim.AdamW(model.parameters())
+    average = {name: value.detach().clone() for name, value in model.named_parameters()}
+    for _ in range(STEPS):
+        update(optimizer, loss_of(model))
+        average = {name: average[name] * 0.99 + value.detach() * 0.01
+                   for name, value in model.named_parameters()}
+        leak()  # LEAK moving_average
+
+
+def filling_buffer():
+    """Reinforcement: a memory of separate transitions fills up in half of the run and is bounded."""
+    actor, target = stack_of_blocks(2), stack_of_blocks(2)
+    optimizer = torch.optim.Adam(actor.parameters())
+    memory = collections.deque(maxlen=80)
+    for step in range(2 * STEPS):
+        for _ in range(2):
+            state = batch(1)[0]
+            with torch.no_grad():
+                action = actor(state).argmax(-1)
+            memory.append((state, action, torch.randn(1, device="cuda")))
+        drawn = [memory[(step * 7 + i * 3) % len(memory)] for i in range(4)]
+        states = torch.cat([state for state, _, _ in drawn])
+        rewards = torch.cat([reward for _, _, reward in drawn])
+        with torch.no_grad():
+            wanted = rewards + 0.9 * target(states).max(-1).values
+        taken = actor(states).gather(1, torch.stack([action for _, action, _ in drawn])).squeeze(1)
+        update(optimizer, (taken - wanted).square().mean())
+        if step % 10 == 9:
+            target.load_state_dict(actor.state_dict())
+        leak()  # LEAK filling_buffer
+
+
+def answers():
+    """Requests of different length: keys and values of two layers grow by a token at a time, and
+    go with the answer."""
+    model = Language().cuda().eval()
+    with torch.no_grad():
+        for request in range(STEPS):
+            tokens = torch.zeros(1, 3 + request * 5 % 7, dtype=torch.long, device="cuda")
+            keys = [model.embedding(tokens) for _ in range(2)]
+            for _ in range(4 + request * 11 % 13):
+                new = model.embedding(tokens[:, -1:])
+                for layer in range(2):
+                    keys[layer] = torch.cat([keys[layer], new], dim=1)
+                    new = new + nn.functional.softmax(new @ keys[layer].transpose(1, 2), -1) @ keys[layer]
+                tokens = torch.cat([tokens, model.head(new).argmax(-1)], dim=1)
+            print(int(tokens.sum()), file=sys.stderr)
+            leak()  # LEAK answers
+
+
+def varying_depth():
+    """Checkpoints over another number of layers in each step, the last ones dropped at random."""
+    model = stack_of_blocks(5)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for step in range(STEPS):
+        inputs, targets = batch()
+        for block in model[:1 + step * 3 % 5]:
+            inputs = torch.utils.checkpoint.checkpoint(block, inputs, use_reentrant=False)
+        update(optimizer, nn.functional.cross_entropy(model[-1](inputs), targets))
+        leak()  # LEAK varying_depth
+
+
+class Skipping:
+    """Tells the scaler at every seventh step that gradients were infinite: no optimizer step."""
+
+    def __init__(self, optimizer):
+        self.optimizer, self.steps = optimizer, 0
+
+    def step(self, scaler):
+        self.steps += 1
+        if self.steps % 7 == 0 or self.steps < 4:
+            scaler.update(scaler.get_scale() / 2)
+            return
+        scaler.step(self.optimizer)
+        scaler.update()
+
+
+def scaler_skips():
+    model = stack_of_blocks()
+    optimizer = torch.optim.AdamW(model.parameters())
+    scaler, skipping = torch.amp.GradScaler("cuda", init_scale=2.0 ** 24), Skipping(optimizer)
+    for _ in range(STEPS):
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = loss_of(model)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        skipping.step(scaler)
+        optimizer.zero_grad(set_to_none=True)
+        leak()  # LEAK scaler_skips
+
+
+def gradients_to_zero():
+    """Gradients stay and are set to zero, with several passes to a step."""
+    model = stack_of_blocks()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(STEPS):
+        for _ in range(3):
+            (loss_of(model) / 3).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+        leak()  # LEAK gradients_to_zero
+
+
+def evaluate_round(model, keep, count=8):
+    """The outputs are told on the host."""
+    outputs = []
+    model.eval()
+    with torch.no_grad():
+        for _ in range(count):
+            out = model(batch(16)[0]).max()
+            keep(out)
+            outputs.append(float(out))
+    model.train()
+    return sum(outputs)
+
+
+def evaluation_behind():
+    """Trained, then evaluated three times."""
+    model = stack_of_blocks()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(3 * STEPS):
+        update(optimizer, loss_of(model))
+
+    def keep(out):
+        if leaking:
+            kept.append(out.clone())  # LEAK evaluation_behind
+    print([evaluate_round(model, keep) for _ in range(3)], file=sys.stderr)
+
+
+def evaluation_between():
+    """Four epochs of training, each with an evaluation."""
+    model = stack_of_blocks()
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def keep(out):
+        if leaking:
+            kept.append(out.clone())  # LEAK evaluation_between
+    for _ in range(4):
+        for _ in range(STEPS):
+            update(optimizer, loss_of(model))
+        print(evaluate_round(model, keep), file=sys.stderr)
+
+
 PROGRAMS = {program.__name__: program for program in (
     vision, language, language_shapes, evaluation, accumulation, checkpointing, mixed_precision,
     averaged_weights, adversarial, recurrent, generation, sleep_and_wake, graphs, modules,
     communicators, side_stream, replay_buffer, cache_by_length, running_metrics, saved_to_host,
-    last_activation)}
+    last_activation, finding_the_rate, early_stopping, moving_average, filling_buffer, answers,
+    varying_depth, scaler_skips, gradients_to_zero, evaluation_behind, evaluation_between)}
 
 
 def run(words):

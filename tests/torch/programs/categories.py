@@ -66,25 +66,59 @@ def make(case):
     return model, torch.optim.AdamW(model.parameters(), foreach=case != "one_by_one")
 
 
+def tell(case, model, optimizer=None):
+    """What the tensors take, while they are there."""
+    parameters = list(model.parameters())
+    return {"pid": os.getpid(), "case": case, "parameters": in_blocks(parameters),
+            "gradients": in_blocks(p.grad for p in parameters),
+            "optimizer_state": in_blocks(state_of(optimizer)) if optimizer else 0}
+
+
+def make_peak():
+    torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
+
+
+def finish(said):
+    torch.cuda.synchronize()
+    os.write(1, f"{json.dumps(said)}\n".encode())  # in one piece: others write there, too
+    os._exit(0)
+
+
+def peak_in_backward(weight):
+    """The next pass peaks when a new gradient is there, not yet added to the one that stays."""
+    def peak(gradient):
+        make_peak()
+        hook.remove()
+    hook = weight.register_hook(peak)
+
+
 def train(case):
     model, optimizer = make(case)
-    parts = 3 if case == "accumulation" else 1
+    parts = 3 if "accumulation" in case else 1
     for step in range(6):
         if step != 0:
-            optimizer.zero_grad(set_to_none=True)
-        for _ in range(parts):
+            optimizer.zero_grad(set_to_none="kept" not in case)
+        for part in range(parts):
+            if case.endswith("_peak") and (step, part) == (5, 2):
+                peak_in_backward(model.layers[1].up.weight)
             loss = model(torch.randn(16, WIDTH, device="cuda")).square().mean()
             loss.backward()
         optimizer.step()
-    peak = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")  # while all gradients are there
-    del peak
-    torch.cuda.synchronize()
-    parameters = list(model.parameters())
-    line = json.dumps({"pid": os.getpid(), "case": case, "parameters": in_blocks(parameters),
-                       "gradients": in_blocks(p.grad for p in parameters),
-                       "optimizer_state": in_blocks(state_of(optimizer))})
-    os.write(1, f"{line}\n".encode())  # in one piece: others write there, too
-    os._exit(0)
+    if not case.endswith("_peak"):
+        make_peak()  # while all gradients are there
+    finish(tell(case, model, optimizer))
+
+
+def infer(case):
+    model = Model().cuda().eval()
+    table = torch.randn(100, WIDTH, device="cuda")  # given back at the end only, by the same thread
+    with torch.no_grad():
+        for _ in range(6):
+            print(float(model(torch.randn(16, WIDTH, device="cuda")).sum()), file=sys.stderr)
+    make_peak()
+    said = dict(tell(case, model), held=in_blocks([table]))
+    del table
+    finish(said)
 
 
 def main():
@@ -92,7 +126,7 @@ def main():
     for case in sys.argv[1:]:
         child = os.fork()
         if child == 0:
-            train(case)
+            (infer if case == "inference" else train)(case)
         children.append(child)
     failed = [child for child in children if os.waitpid(child, 0)[1] != 0]
     sys.exit(1 if failed else 0)
