@@ -32,6 +32,7 @@ static void print_oom(const struct page *page, const struct report *report,
         report_print_stack(page, report, 16, vs_places_of(report->places, oom->site), true);
     }
     report_print_pinned(page, report, oom);
+    report_print_pools(page, report, oom);
     report_print_siblings(page, report, (size_t)(oom - report->summary->ooms.items));
 }
 

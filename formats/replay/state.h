@@ -258,6 +258,7 @@ struct vs_capture {
     uint64_t stream;
     uint32_t thread;
     uint32_t pool; /* enum vs_cache_pool */
+    uint32_t site; /* where the pool was made: by this capture, or an earlier one */
     bool has_segments;
 };
 enum { VS_CAPTURES_OPEN = 64 };
@@ -458,9 +459,11 @@ struct vs_state {
     struct vs_capture captures[VS_CAPTURES_OPEN];
     size_t capture_count, captures_missed; /* open ones; of them not kept */
     uint32_t capture_number;               /* of all so far */
-    struct vs_allocations allocations;     /* by device address */
-    struct vs_allocations hosts;           /* by host address */
-    struct vs_allocations arrays;          /* by handle */
+    struct vs_sizes graph_pools; /* by handle of a graph or an executable: the pool it works in */
+    struct vs_sizes pool_graphs; /* by pool: how many of these live */
+    struct vs_allocations allocations; /* by device address */
+    struct vs_allocations hosts;       /* by host address */
+    struct vs_allocations arrays;      /* by handle */
     struct vs_sizes
         graph_addresses; /* of allocation nodes: a free of one is a node's, or a launch's */
     struct vs_handles handles;
@@ -563,6 +566,12 @@ bool vs_state_by_framework(struct vs_state *state, const struct vs_event *event)
 /* Site of an event, made when new; 0 without memory. */
 uint32_t vs_state_site_of(struct vs_state *state, const struct vs_event *event, int8_t device,
                           enum vs_layer layer, bool segment);
+
+/* The pool of a cache that a framework's request (FW_ALLOC, FW_OOM) is for, as of now. */
+uint32_t vs_state_request_pool(const struct vs_state *state,
+                               const struct vs_sequenced_event *event);
+/* Whether a private pool has a graph, an executable one or a capture that may still use it. */
+bool vs_state_pool_in_use(const struct vs_state *state, uint32_t pool);
 
 /* The communicator of a serial; NULL when it is gone and forgotten. */
 const struct vs_communicator *vs_state_communicator(const struct vs_state *state, uint64_t serial);

@@ -21,6 +21,7 @@ static inline uint64_t vs_round_up(uint64_t bytes, uint64_t step)
 struct vs_cache_use {
     uint64_t stream;
     uint32_t pool; /* enum vs_cache_pool */
+    uint32_t pool_site;
     bool stream_known;
 };
 
