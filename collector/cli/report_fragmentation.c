@@ -67,7 +67,7 @@ void report_print_cache(const struct page *page, const struct vs_summary *summar
             size_text((int64_t)then->largest_free_bytes).text,
             size_text((int64_t)then->releasable_bytes).text);
     if (private_bytes != 0)
-        fprintf(page->out, ";\n         %s of it in graphs' pools",
+        fprintf(page->out, ";\n         %s of it in private pools",
                 size_text((int64_t)private_bytes).text);
     if (then->waiting_bytes != 0)
         fprintf(page->out, "%s%s more wait for streams", private_bytes != 0 ? ", " : ";\n         ",
@@ -134,12 +134,14 @@ static bool sum_pool(const struct vs_fragmentation *then, size_t first, struct v
 static void print_pool(const struct page *page, const struct report *report,
                        const struct vs_cache_part *pool)
 {
-    fprintf(page->out, "%*sprivate pool %" PRIu32 ": %s free of the %s it holds\n", INDENT, "",
-            pool->pool - VS_CACHE_POOL_DEFAULT, size_text((int64_t)pool->free_bytes).text,
+    fprintf(page->out, "%*s%s %" PRIu32 ": %s free of the %s it holds\n", INDENT, "",
+            vs_pool_is_graphs(pool->pool) ? "private pool" : "MemPool", vs_pool_number(pool->pool),
+            size_text((int64_t)pool->free_bytes).text,
             size_text((int64_t)pool->reserved_bytes).text);
     struct page_text by = report_by(report, pool->made_by);
     if (by.text[0] != 0)
-        fprintf(page->out, "%*smade by %s\n", INDENT + 2, "", by.text);
+        fprintf(page->out, "%*s%s by %s\n", INDENT + 2, "",
+                vs_pool_is_graphs(pool->pool) ? "made" : "used", by.text);
 }
 
 void report_print_pools(const struct page *page, const struct report *report,

@@ -41,8 +41,8 @@ static json_t *part_json(const struct report *report, const struct vs_cache_part
 {
     json_t *object = json_object();
     bool pool_known = part->pool >= VS_CACHE_POOL_DEFAULT;
-    json_set(object, "pool",
-             json_integer_if(pool_known, (int64_t)part->pool - VS_CACHE_POOL_DEFAULT));
+    json_set(object, "pool", json_integer_if(pool_known, vs_pool_number(part->pool)));
+    json_set(object, "mem_pool", json_boolean(part->pool >= VS_CACHE_POOL_USER));
     json_set(object, "made_by", report_json_stack(report, part->made_by));
     json_set(object, "stream", json_integer_if(part->stream_known, (int64_t)part->stream));
     json_set(object, "segments", json_count(part->segments));

@@ -127,7 +127,7 @@ static bool room_for(const struct vs_oom *oom, uint64_t releasable)
 
 static bool is_capturing(const struct vs_oom *oom)
 {
-    return oom->pool >= VS_CACHE_POOL_PRIVATE;
+    return vs_pool_is_graphs(oom->pool);
 }
 
 /* What the cache gives back for the request, once nothing waits. */
@@ -242,6 +242,7 @@ static bool decided_by_pinned(const struct vs_state *state, struct vs_oom *oom,
         pinned->live_count, pinned->live_count == 1 ? "" : "s",
         size((int64_t)pinned->reserved_bytes).text,
         vs_oom_may_use(oom, pinned)             ? ""
+        : pinned->pool >= VS_CACHE_POOL_USER    ? " in a MemPool that is gone"
         : pinned->pool >= VS_CACHE_POOL_PRIVATE ? " in the pool of a graph that is gone"
                                                 : " in the default pool, outside of the capture",
         vs_oom_may_use(oom, pinned) ? "was " : "that it could use was ",

@@ -39,7 +39,7 @@ struct vs_oom_free vs_oom_usable(const struct vs_oom *oom, const struct vs_layou
 struct elsewhere {
     uint64_t private_free;    /* in private pools that somebody may still use */
     uint64_t private_largest; /* the largest block of it */
-    size_t pools;             /* those with something free */
+    size_t pools, users;      /* those with something free; of them the program's own */
     uint64_t releasable;      /* in the others: the default pool's, and those nobody uses */
 };
 
@@ -60,6 +60,7 @@ static void add_pool(struct elsewhere *sum, const struct vs_layout *layout, size
     }
     sum->private_free += free_bytes;
     sum->pools += free_bytes != 0;
+    sum->users += free_bytes != 0 && pool >= VS_CACHE_POOL_USER;
 }
 
 static struct elsewhere look_elsewhere(const struct vs_state *state, const struct vs_oom *oom,
@@ -81,7 +82,7 @@ static struct elsewhere look_elsewhere(const struct vs_state *state, const struc
 /* A capture, or what is asked for beside it, does without what is cached elsewhere. */
 static bool decided_by_capture(struct vs_oom *oom, const struct elsewhere *sum, uint64_t lack)
 {
-    if (oom->pool < VS_CACHE_POOL_PRIVATE || sum->releasable < lack)
+    if (!vs_pool_is_graphs(oom->pool) || sum->releasable < lack)
         return false;
     vs_oom_decide(oom, VS_OOM_HELD_BY_CACHE,
                   "%s were asked for inside a capture and %s were free on the device; %s that no "
@@ -96,18 +97,24 @@ static bool decided_by_private(struct vs_oom *oom, const struct elsewhere *sum, 
 {
     if (sum->private_free < lack && sum->private_largest < oom->requested)
         return false;
-    bool one = sum->pools == 1;
-    char pools[48] = "a private pool, which only its graph";
+    bool one = sum->pools == 1, users = sum->users == sum->pools;
+    const char *owners = users             ? (one ? "its MemPool" : "their MemPools")
+                         : sum->users != 0 ? "their graphs and MemPools"
+                                           : (one ? "its graph" : "their graphs");
+    char pools[32] = "a private pool", remedy[64];
     if (!one)
-        snprintf(pools, sizeof(pools), "%zu private pools, which only their graphs", sum->pools);
-    vs_oom_decide(
-        oom, VS_OOM_FULL,
-        "%s were asked for and %s free on the device, while %s lay free in %s can use; %s",
-        size(oom->requested).text, size(oom->free_bytes).text, size(sum->private_free).text, pools,
-        oom->pool >= VS_CACHE_POOL_PRIVATE
-            ? "graphs that never run at the same time can share one (pool= of a capture)"
-        : one ? "it goes back when the graph is reset"
-              : "it goes back when the graphs are reset");
+        snprintf(pools, sizeof(pools), "%zu private pools", sum->pools);
+    if (vs_pool_is_graphs(oom->pool) && sum->users == 0)
+        snprintf(remedy, sizeof(remedy),
+                 "graphs that never run at the same time can share one (pool=)");
+    else
+        snprintf(remedy, sizeof(remedy), "it goes back when %s %s deleted", owners,
+                 one ? "is" : "are");
+    vs_oom_decide(oom, VS_OOM_FULL,
+                  "%s were asked for and %s free on the device, while %s lay free in %s, which "
+                  "only %s can use; %s",
+                  size(oom->requested).text, size(oom->free_bytes).text,
+                  size(sum->private_free).text, pools, owners, remedy);
     oom->by_pools = true;
     return true;
 }

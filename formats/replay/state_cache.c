@@ -5,7 +5,8 @@
  * being captured, else the default one. A block that other streams may still use
  * when it is freed waits: the cache records an event on each of them right before
  * it reports the free, and asks for them later; the block is free when all have
- * completed. Inside a capture the cache puts the events off until it is over.
+ * completed. Inside a capture, or while a pool of the program's is used, the cache puts the events
+ * off until that is over.
  */
 #include "state_internal.h"
 
@@ -58,30 +59,30 @@ static void join_pool(struct vs_state *state, struct vs_capture *capture,
     capture->site = site;
 }
 
-static uint32_t pool_for(const struct vs_state *state, const struct vs_event *event,
-                         const struct vs_capture *capture)
+static struct vs_cache_owner owner_of(const struct vs_state *state,
+                                      const struct vs_sequenced_event *sequenced,
+                                      const struct vs_capture *capture)
 {
+    struct vs_cache_owner unknown = {.pool = VS_CACHE_POOL_UNKNOWN};
+    bool sure = state->captures_missed == 0 && !(sequenced->event.flags & VS_EVENT_CAPTURING);
     if (capture != NULL)
-        return capture->pool;
-    bool sure = state->captures_missed == 0 && !(event->flags & VS_EVENT_CAPTURING);
-    return sure ? VS_CACHE_POOL_DEFAULT : VS_CACHE_POOL_UNKNOWN;
+        return user_pool_used(state, sequenced->thread)
+                   ? unknown
+                   : (struct vs_cache_owner){capture->pool, capture->site};
+    return sure ? user_pool_of(state, sequenced) : unknown;
 }
 
 uint32_t vs_state_request_pool(const struct vs_state *state,
                                const struct vs_sequenced_event *sequenced)
 {
-    return pool_for(state, &sequenced->event,
-                    state->capture_count != 0 ? capture_of(state, sequenced) : NULL);
+    return owner_of(state, sequenced,
+                    state->capture_count != 0 ? capture_of(state, sequenced) : NULL)
+        .pool;
 }
 
-/* Whom a segment is to serve. */
-struct use {
-    uint32_t pool, site;
-};
-
 /* The ranges under [address, address + size) that no block was cut from yet. */
-static void mark_ranges(struct vs_state *state, struct vs_device_state *device, struct use use,
-                        const struct vs_event *event)
+static void mark_ranges(struct vs_state *state, struct vs_device_state *device,
+                        struct vs_cache_owner use, const struct vs_event *event)
 {
     uint64_t end = event->address + event->size;
     struct vs_range *range = vs_ranges_find(&state->segments, event->address);
@@ -124,7 +125,7 @@ void cache_pool_unknown(struct vs_state *state, struct vs_device_state *device, 
                         uint64_t size)
 {
     struct vs_event event = {.address = address, .size = size};
-    mark_ranges(state, device, (struct use){.pool = VS_CACHE_POOL_UNKNOWN}, &event);
+    mark_ranges(state, device, (struct vs_cache_owner){.pool = VS_CACHE_POOL_UNKNOWN}, &event);
 }
 
 void cache_block(struct vs_state *state, struct vs_device_state *device,
@@ -137,13 +138,14 @@ void cache_block(struct vs_state *state, struct vs_device_state *device,
     block->private_pool = false;
     if (segment == NULL)
         return;
-    if (capture != NULL && segment->pool >= VS_CACHE_POOL_PRIVATE && segment->pool != capture->pool)
+    if (capture != NULL && segment->pool >= VS_CACHE_POOL_PRIVATE &&
+        segment->pool != capture->pool && !user_pool_used(state, sequenced->thread))
         join_pool(state, capture, segment);
     if (capture != NULL && segment->pool == VS_CACHE_POOL_UNSEEN)
         capture->has_segments = true;
-    struct use use = {segment->pool, segment->pool_site};
+    struct vs_cache_owner use = {segment->pool, segment->pool_site};
     if (segment->pool == VS_CACHE_POOL_UNSEEN)
-        use = (struct use){pool_for(state, event, capture), capture == NULL ? 0 : capture->site};
+        use = owner_of(state, sequenced, capture);
     mark_ranges(state, device, use, event);
     block->private_pool = segment->pool >= VS_CACHE_POOL_PRIVATE;
     device->private_allocated += block->private_pool ? (int64_t)block->size : 0;
@@ -178,7 +180,7 @@ static void count_graph(struct vs_state *state, uint64_t handle, uint32_t pool)
     ++*live;
 }
 
-static void graph_goes(struct vs_state *state, uint64_t handle)
+void cache_keeper_goes(struct vs_state *state, uint64_t handle)
 {
     const uint64_t *of = vs_sizes_get(&state->graph_pools, handle);
     if (of == NULL)
@@ -190,9 +192,9 @@ static void graph_goes(struct vs_state *state, uint64_t handle)
 }
 
 /* A new handle: what had it before is gone, whether that was seen or not. */
-static void graph_comes(struct vs_state *state, uint64_t handle, uint32_t pool)
+void cache_keeper_comes(struct vs_state *state, uint64_t handle, uint32_t pool)
 {
-    graph_goes(state, handle);
+    cache_keeper_goes(state, handle);
     count_graph(state, handle, pool);
 }
 
@@ -202,7 +204,7 @@ static void capture_ends(struct vs_state *state, const struct vs_event *event)
         if (state->captures[i].stream != event->stream)
             continue;
         if (event->result == 0 && event->handle != 0)
-            graph_comes(state, event->handle, state->captures[i].pool);
+            cache_keeper_comes(state, event->handle, state->captures[i].pool);
         state->captures[i] = state->captures[--state->capture_count];
         return;
     }
@@ -213,7 +215,7 @@ static void graph_instantiated(struct vs_state *state, const struct vs_event *ev
 {
     const uint64_t *of = vs_sizes_get(&state->graph_pools, event->extra[0]);
     if (of != NULL)
-        graph_comes(state, event->handle, (uint32_t)*of);
+        cache_keeper_comes(state, event->handle, (uint32_t)*of);
 }
 
 bool vs_state_pool_in_use(const struct vs_state *state, uint32_t pool)
@@ -274,6 +276,13 @@ static void event_recorded(struct vs_state *state, const struct vs_sequenced_eve
     *last = event->handle;
 }
 
+/* While a capture goes on or a pool of the program's own is used, by any thread. */
+static bool puts_off_events(const struct vs_state *state)
+{
+    return state->capture_count + state->captures_missed != 0 ||
+           (state->pool_uses.count != 0 && user_pools_used(state));
+}
+
 /* Gives the events that the thread just recorded to `block`; 0: to one that is not known. */
 static uint32_t take_recorded(struct vs_state *state, uint32_t thread, uint64_t block)
 {
@@ -317,7 +326,7 @@ void cache_block_freed(struct vs_state *state, struct vs_device_state *device,
 {
     uint64_t address = sequenced->event.address;
     device->private_allocated -= block->private_pool ? (int64_t)block->size : 0;
-    if (state->capture_count + state->captures_missed != 0)
+    if (puts_off_events(state))
         device->freed_in_capture = true;
     uint32_t events =
         state->recorders.count == 0 ? 0 : take_recorded(state, sequenced->thread, address);
@@ -341,8 +350,7 @@ static void block_given(struct vs_state *state, const struct vs_sequenced_event 
     struct vs_device_state *device = state_device(state, sequenced->event.device);
     if (state->waits.count != 0)
         end_wait(state, sequenced->event.address); /* a wait that was over, unseen */
-    if (device == NULL || !device->freed_in_capture ||
-        state->capture_count + state->captures_missed != 0)
+    if (device == NULL || !device->freed_in_capture || puts_off_events(state))
         return;
     device->freed_in_capture = false;
     take_recorded(state, sequenced->thread, 0);
@@ -371,7 +379,11 @@ void cache_order(struct vs_state *state, const struct vs_sequenced_event *sequen
         graph_instantiated(state, event);
     else if ((event->kind == VS_KIND_GRAPH_EXEC_DESTROY || event->kind == VS_KIND_GRAPH_DESTROY) &&
              result == 0)
-        graph_goes(state, event->handle);
+        cache_keeper_goes(state, event->handle);
+    else if (event->kind == VS_KIND_MEM_POOL_ID)
+        user_pool_asked(state, sequenced);
+    else if (event->kind == VS_KIND_MEM_POOL_DESTROY)
+        cache_keeper_goes(state, event->handle);
 }
 
 /* ---- bands ------------------------------------------------------------------------------ */

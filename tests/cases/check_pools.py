@@ -29,11 +29,14 @@ EXPECTED = {
     "warm_up_kept": ("pinned_segment", 2000, ["100 MiB in 1 live block", "in the default pool"]),
     "recorded_in_capture": ("waiting_streams", 1500, ["2.93 GiB", "record_stream"]),
     "beside_capture": ("full", 1400, ["2.44 GiB lay free in a private pool"]),
+    "mem_pool": ("full", 2000, ["2.44 GiB lay free in a private pool, which only its MemPool"]),
+    "mem_pool_gone": ("pinned_segment", 2000, ["100 MiB in 1 live block", "in a MemPool that is gone"]),
     "stream_of_capture": ("other_stream", 2000, ["2.34 GiB was cached, but for stream 0x"]),
 }
 # The cases whose verdict is about pools: how the line that made them is marked.
 MAKERS = {"graph_pool": "# MAKES THE POOL", "pools_apart": "# MAKES THE POOL",
           "pool_gone": "# MAKES THE POOL pool_gone",
+          "mem_pool": "# MAKES THE POOL mem_pool", "mem_pool_gone": "# MAKES THE POOL mem_pool_gone",
           "beside_capture": "# MAKES THE POOL beside_capture"}
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
 
@@ -118,7 +121,8 @@ def faults_of_case(line, report, page):
     if "message" not in line or len(loud) != 1:
         return [f"failed: {line.get('message')}, entries: {loud}"]
     faults = oom_faults(name, loud[0], line, report)
-    told = f"made by programs/{PROGRAM.name}:" in page or f"made by {PROGRAM.name}:" in page
+    told = any(f"{word} by {where}{PROGRAM.name}:" in page
+               for word in ("made", "used") for where in ("", "programs/"))
     if loud[0]["class"] == "full" and not told:
         faults.append(f"the page does not tell who made the pool:\n{page}")
     return faults

@@ -166,9 +166,36 @@ def stream_of_capture(healthy):
         main.wait_stream(side)
 
 
+def mem_pool(healthy):
+    """What a pool of the program's own freed is for use_mem_pool alone."""
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):  # MAKES THE POOL mem_pool
+        whole = empty(2500)
+        del whole
+    if not healthy:
+        kept.append(pool)
+    del pool
+    with Attempt():
+        kept.append(empty(2000))  # FAILS mem_pool
+
+
+def mem_pool_gone(healthy):
+    """The pool is gone, but a small block lives in the large segment it was cut from."""
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):  # MAKES THE POOL mem_pool_gone
+        whole = empty(3000)
+        del whole
+        small = empty(100)
+    if not healthy:
+        kept.append(small)
+    del pool, small
+    with Attempt():
+        kept.append(empty(2000))  # FAILS mem_pool_gone
+
+
 CASES = {case.__name__: case for case in
          (graph_pool, pools_apart, pool_gone, warm_up_cached, warm_up_kept, recorded_in_capture,
-          beside_capture, stream_of_capture)}
+          beside_capture, stream_of_capture, mem_pool, mem_pool_gone)}
 
 
 def run(words):
