@@ -95,6 +95,10 @@
       "handle, 0 unknown; size = ranks, 0 unknown; extra[0] = sequence of its comm_begin; "        \
       "extra[1] = rank, ~0 unknown; result 0 or NCCL's + 20000")                                   \
     X(63, COMM_DESTROY, "comm_destroy", 'O', "handle; result as of comm_create")                   \
+    X(64, MEM_POOL_ID, "mem_pool_id", 'O',                                                         \
+      "a framework was asked for the id of a pool: handle = the pool; extra[0]/[1] = its id; "     \
+      "pool = 1 where a use of it is of all threads")                                              \
+    X(65, MEM_POOL_DESTROY, "mem_pool_destroy", 'O', "handle = the pool")                          \
     X(80, FW_ALLOC, "fw_alloc", 'F',                                                               \
       "address; size = block; stream if handle is 1; extra[0]/[1] = the framework's own "          \
       "allocated/reserved after")                                                                  \

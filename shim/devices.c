@@ -207,7 +207,8 @@ void devices_note_stream(struct vs_event *event)
 {
     if (!capturing_somewhere() ||
         (event->kind != VS_KIND_POOL_ALLOC && event->kind != VS_KIND_POOL_FREE &&
-         event->kind != VS_KIND_EVENT_RECORD && event->kind != VS_KIND_FW_ALLOC)) {
+         event->kind != VS_KIND_EVENT_RECORD && event->kind != VS_KIND_FW_ALLOC &&
+         event->kind != VS_KIND_FW_OOM)) {
         return;
     }
     REAL(is_capturing, REAL_cuStreamIsCapturing, void *, int *);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "devices.h"
-#include "hook.h"
+#include "hook_framework.h"
 #include "real_table.h"
 #include "torch_peak.h"
 
@@ -164,3 +164,83 @@ void _ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE(void *block, int64_t by
         real(block, bytes, device);
     }
 }
+
+/* ---- pools of the program's own ---------------------------------------------------------- */
+
+/*
+ * torch.cuda.use_mem_pool asks for the pool's id as it begins and as it ends; what it does then is
+ * a virtual call, which nobody can stand in front of. The stack of the question says which it was.
+ */
+struct c10_pool_id {
+    uint64_t graph, user;
+};
+
+enum { USE_OF_THREAD, USE_OF_ALL };
+
+static void tell_pool(unsigned hook, const void *caller, struct vs_event event)
+{
+    int saved_errno = errno;
+    if (shim_recording() && !shim_config.disabled) {
+        event.device = VS_DEVICE_UNKNOWN;
+        framework_tell(hook, &event, caller);
+    }
+    errno = saved_errno;
+}
+
+static void *real_of(unsigned hook, const void *caller)
+{
+    int saved_errno = errno;
+    void *real = real_for_module(hook, hook_module_of(caller));
+    if (real == NULL) {
+        hook_warn(HOOK_WARNING_REAL_MISSING);
+    }
+    errno = saved_errno;
+    return real;
+}
+
+static struct c10_pool_id ask_pool(unsigned hook, const void *caller, void *pool, uint64_t use)
+{
+    struct c10_pool_id (*real)(void *);
+    *(void **)&real = real_of(hook, caller);
+    if (real == NULL) {
+        return (struct c10_pool_id){0};
+    }
+    struct c10_pool_id id = real(pool);
+    tell_pool(hook, caller,
+              (struct vs_event){.kind = VS_KIND_MEM_POOL_ID,
+                                .handle = HOOK_U64(pool),
+                                .pool = use,
+                                .extra = {id.graph, id.user}});
+    return id;
+}
+
+static void destroy_pool(unsigned hook, const void *caller, void *pool)
+{
+    void (*real)(void *);
+    *(void **)&real = real_of(hook, caller);
+    tell_pool(hook, caller,
+              (struct vs_event){.kind = VS_KIND_MEM_POOL_DESTROY, .handle = HOOK_U64(pool)});
+    if (real != NULL) {
+        real(pool);
+    }
+}
+
+#define POOL_ID(name, use)                                                    \
+    SHIM_EXPORT struct c10_pool_id name(void *pool);                          \
+    struct c10_pool_id name(void *pool)                                       \
+    {                                                                         \
+        return ask_pool(HOOK_##name, __builtin_return_address(0), pool, use); \
+    }
+
+#define POOL_END(name)                                                \
+    SHIM_EXPORT void name(void *pool);                                \
+    void name(void *pool)                                             \
+    {                                                                 \
+        destroy_pool(HOOK_##name, __builtin_return_address(0), pool); \
+    }
+
+/* While it was c10's, other threads allocated from the pool as well. */
+POOL_ID(_ZN3c104cuda7MemPool2idEv, USE_OF_ALL)
+POOL_ID(_ZN2at4cuda7MemPool2idEv, USE_OF_THREAD)
+POOL_END(_ZN3c104cuda7MemPoolD1Ev)
+POOL_END(_ZN2at4cuda7MemPoolD1Ev)

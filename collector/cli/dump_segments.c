@@ -72,7 +72,10 @@ static void print_use(const struct vs_segment *segment)
     if (segment->stream_known && segment->stream != 0)
         printf(", stream 0x%" PRIx64, segment->stream);
     if (segment->pool >= VS_CACHE_POOL_PRIVATE)
-        printf(", pool of capture %" PRIu32, segment->pool - VS_CACHE_POOL_PRIVATE + 1);
+        printf(", %s %" PRIu32, vs_pool_is_graphs(segment->pool) ? "pool of capture" : "MemPool",
+               vs_pool_number(segment->pool));
+    else if (segment->pool == VS_CACHE_POOL_UNKNOWN)
+        printf(", pool unknown");
     putchar('\n');
 }
 
@@ -114,12 +117,12 @@ static void add_part(void *self, uint64_t address, uint64_t bytes, enum part par
     json_array_append_new(self, object);
 }
 
-/* 0 the default one; n: first used by the n-th capture. */
+/* 0 the default one; n: first used by the n-th capture, or the framework's n-th MemPool. */
 static json_t *pool_json(uint32_t pool)
 {
     if (pool == VS_CACHE_POOL_UNSEEN || pool == VS_CACHE_POOL_UNKNOWN)
         return json_null();
-    return json_integer(pool == VS_CACHE_POOL_DEFAULT ? 0 : pool - VS_CACHE_POOL_PRIVATE + 1);
+    return json_integer(vs_pool_number(pool));
 }
 
 static json_t *segment_json(const struct vs_state *state, const struct vs_layout *layout,
@@ -133,6 +136,7 @@ static json_t *segment_json(const struct vs_state *state, const struct vs_layout
                         segment->stream_known ? json_integer((json_int_t)segment->stream)
                                               : json_null());
     json_object_set_new(object, "pool", pool_json(segment->pool));
+    json_object_set_new(object, "mem_pool", json_boolean(segment->pool >= VS_CACHE_POOL_USER));
     set_bytes(object, "reserved_bytes", segment->reserved_bytes);
     set_bytes(object, "live_bytes", segment->live_bytes);
     set_bytes(object, "pending_bytes", segment->waiting_bytes);

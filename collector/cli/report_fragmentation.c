@@ -67,7 +67,7 @@ void report_print_cache(const struct page *page, const struct vs_summary *summar
             size_text((int64_t)then->largest_free_bytes).text,
             size_text((int64_t)then->releasable_bytes).text);
     if (private_bytes != 0)
-        fprintf(page->out, ";\n         %s of it in graphs' pools",
+        fprintf(page->out, ";\n         %s of it in private pools",
                 size_text((int64_t)private_bytes).text);
     if (then->waiting_bytes != 0)
         fprintf(page->out, "%s%s more wait for streams", private_bytes != 0 ? ", " : ";\n         ",
@@ -108,4 +108,61 @@ void report_print_pinned(const struct page *page, const struct report *report,
         fprintf(page->out, "%*s%s more such segment%s, %s of them free\n", INDENT, "",
                 page_count(more).text, plural(more),
                 size_text((int64_t)(then->pinned_held_bytes - shown_bytes)).text);
+}
+
+/* ---- below it: whose the private pools are ------------------------------------------------------
+ */
+
+enum { POOLS_SHOWN = 4 };
+
+/* A pool with all its streams; false: an earlier part of it was shown. */
+static bool sum_pool(const struct vs_fragmentation *then, size_t first, struct vs_cache_part *sum)
+{
+    *sum = (struct vs_cache_part){.pool = then->parts[first].pool,
+                                  .made_by = then->parts[first].made_by};
+    for (size_t i = 0; i < then->part_count; i++) {
+        if (then->parts[i].pool != sum->pool)
+            continue;
+        if (i < first)
+            return false;
+        sum->reserved_bytes += then->parts[i].reserved_bytes;
+        sum->free_bytes += then->parts[i].free_bytes;
+    }
+    return true;
+}
+
+static void print_pool(const struct page *page, const struct report *report,
+                       const struct vs_cache_part *pool)
+{
+    fprintf(page->out, "%*s%s %" PRIu32 ": %s free of the %s it holds\n", INDENT, "",
+            vs_pool_is_graphs(pool->pool) ? "private pool" : "MemPool", vs_pool_number(pool->pool),
+            size_text((int64_t)pool->free_bytes).text,
+            size_text((int64_t)pool->reserved_bytes).text);
+    struct page_text by = report_by(report, pool->made_by);
+    if (by.text[0] != 0)
+        fprintf(page->out, "%*s%s by %s\n", INDENT + 2, "",
+                vs_pool_is_graphs(pool->pool) ? "made" : "used", by.text);
+}
+
+void report_print_pools(const struct page *page, const struct report *report,
+                        const struct vs_oom *oom)
+{
+    const struct vs_fragmentation *then =
+        vs_fragmentations_at(&report->summary->fragmentations, oom->sequence);
+    uint64_t more = 0, more_free = 0, shown = 0;
+    for (size_t i = 0; oom->by_pools && then != NULL && i < then->part_count; i++) {
+        struct vs_cache_part pool;
+        if (then->parts[i].pool < VS_CACHE_POOL_PRIVATE || then->parts[i].pool == oom->pool ||
+            !sum_pool(then, i, &pool) || pool.free_bytes == 0)
+            continue;
+        if (shown++ < POOLS_SHOWN) {
+            print_pool(page, report, &pool);
+            continue;
+        }
+        more++;
+        more_free += pool.free_bytes;
+    }
+    if (more != 0)
+        fprintf(page->out, "%*s%s more private pool%s, %s of them free\n", INDENT, "",
+                page_count(more).text, plural(more), size_text((int64_t)more_free).text);
 }

@@ -10,6 +10,10 @@
 void report_print_pinned(const struct page *page, const struct report *report,
                          const struct vs_oom *oom);
 
+/* Below a failed request, the private pools that kept what it lacked, and who made them. */
+void report_print_pools(const struct page *page, const struct report *report,
+                        const struct vs_oom *oom);
+
 /* Below a device: what its cache kept unused when most was reserved, if that was much. */
 void report_print_cache(const struct page *page, const struct vs_summary *summary,
                         const struct vs_device_state *device);

@@ -37,12 +37,13 @@ static json_t *all_pinned_json(const struct report *report,
     return list;
 }
 
-static json_t *part_json(const struct vs_cache_part *part)
+static json_t *part_json(const struct report *report, const struct vs_cache_part *part)
 {
     json_t *object = json_object();
     bool pool_known = part->pool >= VS_CACHE_POOL_DEFAULT;
-    json_set(object, "pool",
-             json_integer_if(pool_known, (int64_t)part->pool - VS_CACHE_POOL_DEFAULT));
+    json_set(object, "pool", json_integer_if(pool_known, vs_pool_number(part->pool)));
+    json_set(object, "mem_pool", json_boolean(part->pool >= VS_CACHE_POOL_USER));
+    json_set(object, "made_by", report_json_stack(report, part->made_by));
     json_set(object, "stream", json_integer_if(part->stream_known, (int64_t)part->stream));
     json_set(object, "segments", json_count(part->segments));
     json_set(object, "reserved_bytes", json_count(part->reserved_bytes));
@@ -54,11 +55,11 @@ static json_t *part_json(const struct vs_cache_part *part)
     return object;
 }
 
-static json_t *parts_json(const struct vs_fragmentation *fragmentation)
+static json_t *parts_json(const struct report *report, const struct vs_fragmentation *fragmentation)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < fragmentation->part_count; i++)
-        json_array_append_new(list, part_json(&fragmentation->parts[i]));
+        json_array_append_new(list, part_json(report, &fragmentation->parts[i]));
     return list;
 }
 
@@ -95,7 +96,7 @@ static json_t *fragmentation_json(const struct report *report,
     json_set(object, "unsplit_free_bytes",
              json_integer_if(known, (int64_t)fragmentation->unsplit_free_bytes));
     json_set(object, "free_blocks", known ? holes_json(fragmentation) : json_null());
-    json_set(object, "parts", known ? parts_json(fragmentation) : json_null());
+    json_set(object, "parts", known ? parts_json(report, fragmentation) : json_null());
     json_set(object, "parts_left_out",
              json_integer_if(known, (int64_t)fragmentation->parts_left_out));
     json_set(object, "pinned_segments",

@@ -113,6 +113,27 @@ static void refer_live(const struct report *report, bool *referred, enum vs_obje
         refer(report, referred, object->site);
 }
 
+static void refer_pools(const struct report *report, bool *referred,
+                        const struct vs_fragmentation *then)
+{
+    for (size_t i = 0; then != NULL && i < then->part_count; i++)
+        refer(report, referred, then->parts[i].made_by);
+}
+
+/* Where the private pools were made that the report tells of. */
+static void note_pools(const struct report *report, bool *referred)
+{
+    const struct vs_summary *summary = report->summary;
+    const struct vs_fragmentations *kept = &summary->fragmentations;
+    const struct vs_range *at = vs_ranges_from(&summary->state->segments, 0);
+    for (; at != NULL; at = vs_ranges_from(&summary->state->segments, at->start + at->size))
+        refer(report, referred, at->pool_site);
+    for (size_t i = 0; i < VS_FRAGMENTATIONS_KEPT; i++)
+        refer_pools(report, referred, &kept->items[i].then);
+    for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
+        refer_pools(report, referred, kept->at_reserved_peak[i]);
+}
+
 static void note_references(const struct report *report, bool *referred)
 {
     const struct vs_summary *summary = report->summary;
@@ -136,6 +157,7 @@ static void note_references(const struct report *report, bool *referred)
         for (size_t k = 0; k < VS_LIMITS; k++)
             refer(report, referred, summary->state->devices[i]->limits[k].site);
     }
+    note_pools(report, referred);
 }
 
 static int by_rank(const void *a, const void *b)

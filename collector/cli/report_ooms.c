@@ -44,6 +44,7 @@ static void print_oom(const struct page *page, const struct report *report,
     else
         report_print_by(page, report, 12, oom->site);
     report_print_pinned(page, report, oom);
+    report_print_pools(page, report, oom);
     report_print_siblings(page, report, (size_t)(oom - report->summary->ooms.items));
 }
 

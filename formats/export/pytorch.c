@@ -30,6 +30,7 @@ struct taking {
 /* One segment as it is written; of `layout`, or of one block. */
 struct segment {
     uint64_t address, size, allocated, active, stream, pool;
+    bool user_pool; /* made by the program: numbered apart from those of graphs */
     int8_t device;
     bool small, expandable;
     uint32_t stack;
@@ -113,7 +114,8 @@ static void begin_segment(struct taking *taking, const struct segment *segment)
     vs_snapshot_number(snapshot, "stream", segment->stream);
     put_name(snapshot, "segment_type", segment->small ? "small" : "large");
     vs_pickle_name(pickle, "segment_pool_id");
-    vs_pickle_pair(pickle, segment->pool, 0);
+    vs_pickle_pair(pickle, segment->user_pool ? 0 : segment->pool,
+                   segment->user_pool ? segment->pool : 0);
     vs_pickle_name(pickle, "is_expandable");
     vs_pickle_bool(pickle, segment->expandable);
     vs_snapshot_frames(snapshot, segment->stack);
@@ -145,7 +147,8 @@ static void put_layout_segment(struct taking *taking, const struct vs_layout *la
                               .expandable = of->kind == VS_SEGMENT_PIECE,
                               .stack = stack_of_segment(taking, of->address)};
     if (of->pool >= VS_CACHE_POOL_PRIVATE)
-        segment.pool = of->pool - VS_CACHE_POOL_PRIVATE + 1;
+        segment.pool = vs_pool_number(of->pool);
+    segment.user_pool = of->pool >= VS_CACHE_POOL_USER;
     if (of->block_count > 0) {
         const struct vs_segment_block *last =
             &layout->blocks[of->first_block + of->block_count - 1];

@@ -97,11 +97,13 @@ struct vs_oom {
     bool largest_known, cached_known, stream_known;
     bool retry_known, retry_fits;   /* whether the same request would have been met right after */
     uint64_t stream;                /* that the framework asked for */
+    uint32_t pool;                  /* enum vs_cache_pool that it asked for, 0 not known */
+    bool by_pools;                  /* private pools are what `why` is about */
     uint64_t largest_free, waiting; /* valid with largest_known */
     uint64_t waited_stream, waited_bytes; /* of `waiting`, for the stream most wait for; 0 B none */
     int64_t cached;
     enum vs_oom_class class;
-    char why[320];
+    char why[480];
     struct vs_oom_attempt attempts[VS_OOM_ATTEMPTS];
     size_t attempt_count; /* may exceed VS_OOM_ATTEMPTS: the later ones are counted only */
     /*

@@ -128,8 +128,10 @@ static struct vs_cache_part *part_of(struct vs_fragmentation *out, const struct 
         return NULL;
     }
     struct vs_cache_part *part = &out->parts[out->part_count++];
-    *part = (struct vs_cache_part){
-        .pool = segment->pool, .stream = segment->stream, .stream_known = segment->stream_known};
+    *part = (struct vs_cache_part){.pool = segment->pool,
+                                   .made_by = segment->pool_site,
+                                   .stream = segment->stream,
+                                   .stream_known = segment->stream_known};
     return part;
 }
 

@@ -18,8 +18,9 @@ enum {
 
 /* What a cache holds for one pool and stream. */
 struct vs_cache_part {
-    uint64_t stream; /* valid with stream_known */
-    uint32_t pool;   /* enum vs_cache_pool */
+    uint64_t stream;  /* valid with stream_known */
+    uint32_t pool;    /* enum vs_cache_pool */
+    uint32_t made_by; /* site where a private pool was made, 0 not known */
     bool stream_known;
     uint64_t segments, reserved_bytes, live_bytes, waiting_bytes;
     uint64_t free_bytes, largest_free_bytes, releasable_bytes;

@@ -10,6 +10,7 @@
 
 #include "analysis.h"
 #include "format_size.h"
+#include "oom_pools.h"
 #include "segments.h"
 
 /* Walking the live blocks for every failure of a long run must stay affordable. */
@@ -104,7 +105,7 @@ static bool decided_by_stream(struct vs_oom *oom, const struct vs_layout *layout
         return false;
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
-        if (segment->largest_free_bytes < oom->requested)
+        if (segment->largest_free_bytes < oom->requested || !vs_oom_may_use(oom, segment))
             continue;
         if (!segment->stream_known || segment->stream == oom->stream)
             return false;
@@ -130,15 +131,58 @@ static bool room_for(const struct vs_oom *oom, uint64_t releasable)
     return free_known && oom->free_bytes + releasable >= oom->requested;
 }
 
-static bool fits(const struct vs_oom *oom, const struct vs_layout *layout)
+static bool is_capturing(const struct vs_oom *oom)
+{
+    return vs_pool_is_graphs(oom->pool);
+}
+
+/* What the cache gives back for the request, once nothing waits. */
+static uint64_t releasable_for(const struct vs_state *state, const struct vs_oom *oom,
+                               const struct vs_layout *layout)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < layout->count && !is_capturing(oom); i++)
+        if (vs_oom_pool_gives_back(state, &layout->segments[i]))
+            bytes += layout->segments[i].releasable_bytes;
+    return bytes;
+}
+
+/* A free block of the request's own stream and pool that is large enough. */
+static bool has_block(const struct vs_oom *oom, const struct vs_layout *layout)
 {
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
         bool other = oom->stream_known && segment->stream_known && segment->stream != oom->stream;
-        if (!other && segment->largest_free_bytes >= oom->requested)
+        if (!other && segment->largest_free_bytes >= oom->requested && vs_oom_may_use(oom, segment))
             return true;
     }
-    return room_for(oom, layout->releasable_bytes);
+    return false;
+}
+
+static bool fits(const struct vs_state *state, const struct vs_oom *oom,
+                 const struct vs_layout *layout)
+{
+    return has_block(oom, layout) || room_for(oom, releasable_for(state, oom, layout));
+}
+
+/*
+ * Inside a capture the cache puts off the events of blocks that other streams used. Such blocks
+ * look free here, and are what the cache did not take.
+ */
+static bool decided_by_deferral(struct vs_oom *oom, const struct vs_device_state *device,
+                                const struct vs_layout *layout)
+{
+    if (oom->layer != VS_LAYER_FRAMEWORK || !is_capturing(oom) || !device->freed_in_capture ||
+        !oom->stream_known || !has_block(oom, layout))
+        return false;
+    vs_oom_decide(oom, VS_OOM_WAITING_STREAMS,
+                  "%s were asked for inside a capture, whose pool held %s that were freed in it, "
+                  "the largest block %s; blocks that another stream used (record_stream) are not "
+                  "given out again before the capture is over",
+                  size((int64_t)oom->requested).text,
+                  size((int64_t)vs_oom_usable(oom, layout).bytes).text,
+                  size((int64_t)vs_oom_usable(oom, layout).largest).text);
+    return true;
 }
 
 /* "stream 0x5…", as far as it is known which one the freed blocks wait for. */
@@ -159,9 +203,11 @@ static bool decided_by_waits(struct vs_ooms *ooms, struct vs_oom *oom,
 {
     struct vs_layout idle;
     char waited[80];
-    if (oom->layer != VS_LAYER_FRAMEWORK || layout->waiting_bytes == 0 || fits(oom, layout))
+    if (oom->layer != VS_LAYER_FRAMEWORK || layout->waiting_bytes == 0 ||
+        fits(ooms->state, oom, layout))
         return false;
-    bool decided = vs_layout_take_idle(ooms->state, device, &idle) == 0 && fits(oom, &idle);
+    bool decided =
+        vs_layout_take_idle(ooms->state, device, &idle) == 0 && fits(ooms->state, oom, &idle);
     vs_layout_release(&idle);
     name_waited(oom, waited, sizeof(waited));
     if (decided)
@@ -177,17 +223,19 @@ static bool decided_by_waits(struct vs_ooms *ooms, struct vs_oom *oom,
 
 /* The segment that would have made room with the fewest live bytes gone, among those that hold
    little; NULL: none. */
-static const struct vs_segment *pinned_segment(const struct vs_oom *oom,
+static const struct vs_segment *pinned_segment(const struct vs_state *state,
+                                               const struct vs_oom *oom,
                                                const struct vs_layout *layout)
 {
     const struct vs_segment *best = NULL;
-    uint64_t room = layout->releasable_bytes;
+    uint64_t room = releasable_for(state, oom, layout);
     if (oom->free_bytes != VS_FREE_UNKNOWN && oom->free_bytes <= INT64_MAX)
         room += oom->free_bytes;
     for (size_t i = 0; i < layout->count; i++) {
         const struct vs_segment *segment = &layout->segments[i];
         uint64_t given_back = room + segment->reserved_bytes - segment->releasable_bytes;
         if (segment->live_count == 0 || segment->waiting_bytes != 0 ||
+            (!vs_oom_may_use(oom, segment) && !vs_oom_pool_gives_back(state, segment)) ||
             segment->live_bytes > segment->reserved_bytes / PINNED_BY_AT_MOST ||
             (segment->reserved_bytes < oom->requested && given_back < oom->requested))
             continue;
@@ -197,20 +245,28 @@ static const struct vs_segment *pinned_segment(const struct vs_oom *oom,
     return best;
 }
 
-static bool decided_by_pinned(struct vs_oom *oom, const struct vs_layout *layout)
+static bool decided_by_pinned(const struct vs_state *state, struct vs_oom *oom,
+                              const struct vs_layout *layout)
 {
-    if (oom->layer != VS_LAYER_FRAMEWORK || layout->largest_free_bytes >= oom->requested)
+    uint64_t largest = vs_oom_usable(oom, layout).largest;
+    if (oom->layer != VS_LAYER_FRAMEWORK || largest >= oom->requested)
         return false;
-    const struct vs_segment *pinned = pinned_segment(oom, layout);
+    const struct vs_segment *pinned = pinned_segment(state, oom, layout);
     if (pinned == NULL)
         return false;
     vs_oom_decide(
         oom, VS_OOM_PINNED_SEGMENT,
         "%s were asked for and would have fitted without the %s in %zu live block%s of a segment "
-        "of %s; the largest free block was %s",
+        "of %s%s; the largest free block %s%s",
         size((int64_t)oom->requested).text, size((int64_t)pinned->live_bytes).text,
         pinned->live_count, pinned->live_count == 1 ? "" : "s",
-        size((int64_t)pinned->reserved_bytes).text, size((int64_t)layout->largest_free_bytes).text);
+        size((int64_t)pinned->reserved_bytes).text,
+        vs_oom_may_use(oom, pinned)             ? ""
+        : pinned->pool >= VS_CACHE_POOL_USER    ? " in a MemPool that is gone"
+        : pinned->pool >= VS_CACHE_POOL_PRIVATE ? " in the pool of a graph that is gone"
+                                                : " in the default pool, outside of the capture",
+        vs_oom_may_use(oom, pinned) ? "was " : "that it could use was ",
+        size((int64_t)largest).text);
     return true;
 }
 
@@ -226,7 +282,7 @@ static bool decided_by_limit(const struct vs_ooms *ooms, struct vs_oom *oom,
                              const struct vs_device_state *device, const struct vs_layout *layout)
 {
     /* With enough of it free, it is the pieces that the limit keeps from being replaced. */
-    if (layout != NULL && layout->free_bytes >= oom->requested)
+    if (vs_oom_usable(oom, layout).bytes >= oom->requested)
         return false;
     if (!refused_by_limit(ooms, oom))
         return false;
@@ -240,21 +296,29 @@ static bool decided_by_limit(const struct vs_ooms *ooms, struct vs_oom *oom,
 }
 
 /* The framework has room for the request but gave up, or somebody beside it was refused. */
-static bool decided_by_cache(const struct vs_ooms *ooms, struct vs_oom *oom)
+static bool decided_by_cache(const struct vs_ooms *ooms, struct vs_oom *oom,
+                             const struct vs_layout *layout)
 {
     int64_t requested = (int64_t)oom->requested;
+    struct vs_oom_free usable = vs_oom_usable(oom, layout);
     if (!oom->cached_known || oom->cached < requested || requested == 0)
         return false;
+    if (oom->layer == VS_LAYER_FRAMEWORK && oom->largest_known &&
+        oom->pool >= VS_CACHE_POOL_DEFAULT && usable.bytes + oom->waiting < oom->requested)
+        return false; /* what is cached is other pools' */
     if (oom->layer == VS_LAYER_DRIVER)
         vs_oom_decide(oom, VS_OOM_HELD_BY_CACHE,
                       "%s were asked for outside of the framework, whose cache held %s unused",
                       size(requested).text, size(oom->cached).text);
-    else if (oom->largest_known && (int64_t)oom->largest_free < requested)
+    else if (oom->largest_known && usable.largest < oom->requested)
         vs_oom_decide(
             oom, VS_OOM_FRAGMENTED,
             "%s were cached and free, but the largest free block was %s, less than the %s asked "
             "for%s",
-            size(oom->cached).text, size((int64_t)oom->largest_free).text, size(requested).text,
+            size(oom->layer == VS_LAYER_FRAMEWORK ? (int64_t)(usable.bytes + oom->waiting)
+                                                  : oom->cached)
+                .text,
+            size((int64_t)usable.largest).text, size(requested).text,
             refused_by_limit(ooms, oom) ? "; a limit of its own kept the framework from taking more"
                                         : "");
     else
@@ -354,7 +418,6 @@ static void decide_retry(const struct vs_ooms *ooms, struct vs_oom *oom,
                          const struct vs_layout *layout)
 {
     bool framework = oom->layer == VS_LAYER_FRAMEWORK;
-    struct vs_layout none = {0};
     if (oom->class == VS_OOM_REQUEST_EXCEEDS_DEVICE || refused_by_limit(ooms, oom)) {
         oom->retry_known = true;
         return;
@@ -362,10 +425,9 @@ static void decide_retry(const struct vs_ooms *ooms, struct vs_oom *oom,
     if (oom->requested == 0 || oom->free_bytes == VS_FREE_UNKNOWN || (framework && layout == NULL))
         return;
     oom->retry_known = true;
-    if (framework)
-        none = *layout;
-    none.releasable_bytes = 0;
-    oom->retry_fits = fits(oom, &none);
+    oom->retry_fits =
+        (framework && oom->class != VS_OOM_WAITING_STREAMS && has_block(oom, layout)) ||
+        room_for(oom, 0);
 }
 
 static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
@@ -376,10 +438,13 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
     if (device->total_bytes > 0 && oom->requested > device->total_bytes)
         vs_oom_decide(oom, VS_OOM_REQUEST_EXCEEDS_DEVICE, "%s were asked for on a device of %s",
                       size((int64_t)oom->requested).text, size((int64_t)device->total_bytes).text);
-    else if (!decided_by_limit(ooms, oom, device, known ? &layout : NULL) &&
+    else if (!decided_by_limit(ooms, oom, device, &layout) &&
              !(known && decided_by_stream(oom, &layout)) &&
+             !(known && decided_by_deferral(oom, device, &layout)) &&
              !(known && decided_by_waits(ooms, oom, device, &layout)) &&
-             !(known && decided_by_pinned(oom, &layout)) && !decided_by_cache(ooms, oom))
+             !(known && decided_by_pinned(ooms->state, oom, &layout)) &&
+             !(known && vs_oom_decided_by_pools(ooms->state, oom, &layout)) &&
+             !decided_by_cache(ooms, oom, &layout))
         decide_by_device(ooms, oom, device);
     decide_retry(ooms, oom, known ? &layout : NULL);
     vs_layout_release(&layout);

@@ -90,6 +90,8 @@ static void describe(struct vs_ooms *ooms, const struct vs_sequenced_event *sequ
                            .free_bytes = event->free_bytes,
                            .stream_known = event->kind == VS_KIND_FW_OOM && event->handle == 1,
                            .stream = event->stream};
+    if (event->kind == VS_KIND_FW_OOM)
+        oom->pool = vs_state_request_pool(ooms->state, sequenced);
     if (oom->free_bytes == VS_FREE_UNKNOWN && device != NULL)
         oom->free_bytes = device->last_free_bytes;
     if (device != NULL)

@@ -22,8 +22,9 @@ struct vs_range {
     int8_t device;
     uint8_t kind;
     bool stream_known;
-    uint32_t pool;   /* segment: enum vs_cache_pool */
-    uint64_t stream; /* segment: that the first block of it was asked for on */
+    uint32_t pool;      /* segment: enum vs_cache_pool */
+    uint64_t stream;    /* segment: that the first block of it was asked for on */
+    uint32_t pool_site; /* segment: where its pool was made, 0 not known */
     /* The set's own. */
     struct vs_range *left, *right;
     uint32_t priority;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frame_word.h"
+
 static const char *string_of(const void *self, uint32_t id)
 {
     return vs_reader_string(self, id);
@@ -16,9 +18,24 @@ static const char *module_path_of(const void *self, uint32_t id)
     return module == NULL ? NULL : module->path;
 }
 
+static const char *code_of(const void *self, uint32_t stack, unsigned index, const char **file)
+{
+    const struct vs_stack_def *of = vs_reader_stack(self, stack);
+    for (uint32_t i = 0; of != NULL && i < of->frame_count; i++) {
+        uint64_t word = of->frames[i];
+        if (!vs_frame_is_interpreter(word) || vs_frame_note_of(word) != VS_STACK_NOTE_NONE ||
+            index-- != 0)
+            continue;
+        const struct vs_code_def *code = vs_reader_code(self, vs_frame_code(word));
+        *file = code == NULL ? "" : code->file;
+        return code == NULL ? "" : code->name;
+    }
+    return NULL;
+}
+
 struct vs_names vs_reader_names(const struct vs_reader *reader)
 {
-    return (struct vs_names){reader, string_of, module_path_of};
+    return (struct vs_names){reader, string_of, module_path_of, code_of};
 }
 
 json_t *vs_reader_fact(const struct vs_reader *reader, const char *name)

@@ -57,8 +57,10 @@ static void note_use(struct vs_segment *segment, const struct vs_range *range)
         segment->stream = range->stream;
         segment->stream_known = true;
     }
-    if (range->pool != VS_CACHE_POOL_UNSEEN)
+    if (range->pool != VS_CACHE_POOL_UNSEEN) {
         segment->pool = range->pool;
+        segment->pool_site = range->pool_site;
+    }
 }
 
 /* The segment that starts with `*at`, which becomes the range behind it. */

@@ -27,6 +27,7 @@ struct vs_segment {
     size_t live_count;               /* of these, without those that wait */
     uint64_t stream;                 /* that it serves; valid with stream_known */
     uint32_t pool;                   /* enum vs_cache_pool */
+    uint32_t pool_site;              /* where a private pool was made, 0 not known */
     enum vs_segment_kind kind;
     bool stream_known;
 };

@@ -379,6 +379,9 @@ void vs_state_destroy(struct vs_state *state)
     vs_waits_release(&state->waits);
     vs_wait_events_release(&state->wait_events);
     vs_sizes_release(&state->recorders);
+    vs_sizes_release(&state->graph_pools);
+    vs_sizes_release(&state->pool_graphs);
+    vs_pool_uses_release(&state->pool_uses);
     vs_allocations_release(&state->allocations);
     vs_allocations_release(&state->hosts);
     vs_allocations_release(&state->arrays);

@@ -23,6 +23,11 @@ struct vs_names {
     const void *self;
     const char *(*string)(const void *self, uint32_t id);
     const char *(*module_path)(const void *self, uint32_t id);
+    /*
+     * Name and file of an interpreter's frame in a stack, 0 the innermost; NULL when there is none.
+     * NULL itself where stacks are not known.
+     */
+    const char *(*code)(const void *self, uint32_t stack, unsigned index, const char **file);
 };
 
 /* ---- who and where ---------------------------------------------------------- */
@@ -247,7 +252,27 @@ enum vs_cache_pool {
     VS_CACHE_POOL_UNSEEN, /* no block was cut from it yet */
     VS_CACHE_POOL_UNKNOWN,
     VS_CACHE_POOL_DEFAULT,
-    VS_CACHE_POOL_PRIVATE /* and above: + the number of the capture that first used it, from 0 */
+    VS_CACHE_POOL_PRIVATE, /* and above: + the number of the capture that first used it, from 0 */
+    VS_CACHE_POOL_USER = 1 << 30 /* and above: + the number the framework gave a program's own */
+};
+static inline bool vs_pool_is_graphs(uint32_t pool)
+{
+    return pool >= VS_CACHE_POOL_PRIVATE && pool < VS_CACHE_POOL_USER;
+}
+/* The number people see: of a graph's pool from 1, of a program's own as the framework's. */
+static inline uint32_t vs_pool_number(uint32_t pool)
+{
+    return pool >= VS_CACHE_POOL_USER ? pool - VS_CACHE_POOL_USER : pool - VS_CACHE_POOL_DEFAULT;
+}
+
+/* The pools of its own that a thread allocates from, the outermost first. */
+enum { VS_POOL_USES = 4 };
+struct vs_pool_use {
+    uint32_t pools[VS_POOL_USES]; /* enum vs_cache_pool */
+    uint32_t sites[VS_POOL_USES];
+    int8_t devices[VS_POOL_USES];
+    uint32_t depth; /* may exceed VS_POOL_USES: those are not known */
+    bool ended;     /* the last question was of an end, which asks once more */
 };
 
 /* A block that was freed while other streams may use it: not free before their events complete. */
@@ -270,6 +295,7 @@ struct vs_capture {
     uint64_t stream;
     uint32_t thread;
     uint32_t pool; /* enum vs_cache_pool */
+    uint32_t site; /* where the pool was made: by this capture, or an earlier one */
     bool has_segments;
 };
 enum { VS_CAPTURES_OPEN = 64 };
@@ -363,6 +389,7 @@ enum vs_segment_kind {
 
 VS_MAP_DEFINE(vs_blocks, struct vs_block);
 VS_MAP_DEFINE(vs_waits, struct vs_wait);
+VS_MAP_DEFINE(vs_pool_uses, struct vs_pool_use);
 VS_MAP_DEFINE(vs_wait_events, struct vs_wait_event);
 VS_MAP_DEFINE(vs_allocations, struct vs_allocation);
 VS_MAP_DEFINE(vs_handles, struct vs_handle);
@@ -470,9 +497,15 @@ struct vs_state {
     struct vs_capture captures[VS_CAPTURES_OPEN];
     size_t capture_count, captures_missed; /* open ones; of them not kept */
     uint32_t capture_number;               /* of all so far */
-    struct vs_allocations allocations;     /* by device address */
-    struct vs_allocations hosts;           /* by host address */
-    struct vs_allocations arrays;          /* by handle */
+    struct vs_sizes graph_pools;   /* by handle of a graph or an executable: the pool it works in */
+    struct vs_sizes pool_graphs;   /* by pool: how many of these live */
+    struct vs_pool_uses pool_uses; /* by thread */
+    bool pool_of_all;              /* a use of a pool counts for all threads */
+    bool pools_seen;               /* the id of a pool was asked for */
+    bool pools_unclear; /* by somebody who may allocate from it in a way that is not seen */
+    struct vs_allocations allocations; /* by device address */
+    struct vs_allocations hosts;       /* by host address */
+    struct vs_allocations arrays;      /* by handle */
     struct vs_sizes
         graph_addresses; /* of allocation nodes: a free of one is a node's, or a launch's */
     struct vs_handles handles;
@@ -582,6 +615,12 @@ bool vs_state_by_framework(struct vs_state *state, const struct vs_event *event)
 /* Site of an event, made when new; 0 without memory. */
 uint32_t vs_state_site_of(struct vs_state *state, const struct vs_event *event, int8_t device,
                           enum vs_layer layer, bool segment);
+
+/* The pool of a cache that a framework's request (FW_ALLOC, FW_OOM) is for, as of now. */
+uint32_t vs_state_request_pool(const struct vs_state *state,
+                               const struct vs_sequenced_event *event);
+/* Whether a private pool has a graph, an executable one, a capture or an owner that may use it. */
+bool vs_state_pool_in_use(const struct vs_state *state, uint32_t pool);
 
 /* The communicator of a serial; NULL when it is gone and forgotten. */
 const struct vs_communicator *vs_state_communicator(const struct vs_state *state, uint64_t serial);

@@ -5,7 +5,8 @@
  * being captured, else the default one. A block that other streams may still use
  * when it is freed waits: the cache records an event on each of them right before
  * it reports the free, and asks for them later; the block is free when all have
- * completed. Inside a capture the cache puts the events off until it is over.
+ * completed. Inside a capture, or while a pool of the program's is used, the cache puts the events
+ * off until that is over.
  */
 #include <errno.h>
 
@@ -26,12 +27,12 @@ void cache_count(struct vs_device_state *device, const struct vs_range *segment,
 }
 
 /* The capture that the block was asked for in, if there is only one that it can be. */
-static struct vs_capture *capture_of(struct vs_state *state,
-                                     const struct vs_sequenced_event *sequenced)
+static const struct vs_capture *capture_of(const struct vs_state *state,
+                                           const struct vs_sequenced_event *sequenced)
 {
-    struct vs_capture *of_thread = NULL;
+    const struct vs_capture *of_thread = NULL;
     for (size_t i = 0; i < state->capture_count; i++) {
-        struct vs_capture *capture = &state->captures[i];
+        const struct vs_capture *capture = &state->captures[i];
         if (sequenced->event.handle == 1 && capture->stream == sequenced->event.stream)
             return capture;
         if (capture->thread == sequenced->thread)
@@ -44,37 +45,53 @@ static struct vs_capture *capture_of(struct vs_state *state,
 }
 
 /* The capture works on a pool that was there before: what it took itself is of that one. */
-static void join_pool(struct vs_state *state, struct vs_capture *capture, uint32_t pool)
+static void join_pool(struct vs_state *state, struct vs_capture *capture,
+                      const struct vs_range *joined)
 {
+    uint32_t pool = joined->pool, site = joined->pool_site;
     struct vs_range *segment = capture->has_segments ? vs_ranges_from(&state->segments, 0) : NULL;
     while (segment != NULL) {
-        if (segment->pool == capture->pool)
+        if (segment->pool == capture->pool) {
             segment->pool = pool;
+            segment->pool_site = site;
+        }
         segment = vs_ranges_from(&state->segments, segment->start + segment->size);
     }
     capture->pool = pool;
+    capture->site = site;
 }
 
-static uint32_t pool_for(const struct vs_state *state, const struct vs_event *event,
-                         struct vs_capture *capture)
+static struct vs_cache_owner owner_of(const struct vs_state *state,
+                                      const struct vs_sequenced_event *sequenced,
+                                      const struct vs_capture *capture)
 {
-    if (capture != NULL) {
-        capture->has_segments = true;
-        return capture->pool;
-    }
-    bool sure = state->captures_missed == 0 && !(event->flags & VS_EVENT_CAPTURING);
-    return sure ? VS_CACHE_POOL_DEFAULT : VS_CACHE_POOL_UNKNOWN;
+    struct vs_cache_owner unknown = {.pool = VS_CACHE_POOL_UNKNOWN};
+    bool sure = state->captures_missed == 0 && !(sequenced->event.flags & VS_EVENT_CAPTURING);
+    if (capture != NULL)
+        return user_pool_used(state, sequenced->thread)
+                   ? unknown
+                   : (struct vs_cache_owner){capture->pool, capture->site};
+    return sure ? user_pool_of(state, sequenced) : unknown;
+}
+
+uint32_t vs_state_request_pool(const struct vs_state *state,
+                               const struct vs_sequenced_event *sequenced)
+{
+    return owner_of(state, sequenced,
+                    state->capture_count != 0 ? capture_of(state, sequenced) : NULL)
+        .pool;
 }
 
 /* The ranges under [address, address + size) that no block was cut from yet. */
-static void mark_ranges(struct vs_state *state, struct vs_device_state *device, uint32_t pool,
-                        const struct vs_event *event)
+static void mark_ranges(struct vs_state *state, struct vs_device_state *device,
+                        struct vs_cache_owner use, const struct vs_event *event)
 {
     uint64_t end = event->address + event->size;
     struct vs_range *range = vs_ranges_find(&state->segments, event->address);
     while (range != NULL && range->start < end) {
         if (range->pool == VS_CACHE_POOL_UNSEEN) {
-            range->pool = pool;
+            range->pool = use.pool;
+            range->pool_site = use.site;
             cache_count(device, range, +1);
         }
         if (!range->stream_known && (event->handle == 1 || event->stream != 0)) {
@@ -89,7 +106,8 @@ void cache_keep(struct vs_state *state, uint64_t address, struct vs_undo *undo)
 {
     const struct vs_range *range = vs_ranges_find(&state->segments, address);
     if (range != NULL)
-        undo->use = (struct vs_cache_use){range->stream, range->pool, range->stream_known};
+        undo->use = (struct vs_cache_use){range->stream, range->pool, range->pool_site,
+                                          range->stream_known};
 }
 
 void cache_restore(struct vs_state *state, uint64_t address, const struct vs_undo *undo)
@@ -99,6 +117,7 @@ void cache_restore(struct vs_state *state, uint64_t address, const struct vs_und
     if (device == NULL || range->pool != VS_CACHE_POOL_UNSEEN)
         return;
     range->pool = undo->use.pool;
+    range->pool_site = undo->use.pool_site;
     range->stream = undo->use.stream;
     range->stream_known = undo->use.stream_known;
     cache_count(device, range, +1);
@@ -108,7 +127,7 @@ void cache_pool_unknown(struct vs_state *state, struct vs_device_state *device, 
                         uint64_t size)
 {
     struct vs_event event = {.address = address, .size = size};
-    mark_ranges(state, device, VS_CACHE_POOL_UNKNOWN, &event);
+    mark_ranges(state, device, (struct vs_cache_owner){.pool = VS_CACHE_POOL_UNKNOWN}, &event);
 }
 
 void cache_block(struct vs_state *state, struct vs_device_state *device,
@@ -116,16 +135,20 @@ void cache_block(struct vs_state *state, struct vs_device_state *device,
 {
     const struct vs_event *event = &sequenced->event;
     struct vs_range *segment = vs_ranges_find(&state->segments, event->address);
-    struct vs_capture *capture = state->capture_count != 0 ? capture_of(state, sequenced) : NULL;
+    const struct vs_capture *of = state->capture_count != 0 ? capture_of(state, sequenced) : NULL;
+    struct vs_capture *capture = of == NULL ? NULL : &state->captures[of - state->captures];
     block->private_pool = false;
     if (segment == NULL)
         return;
-    if (capture != NULL && segment->pool >= VS_CACHE_POOL_PRIVATE && segment->pool != capture->pool)
-        join_pool(state, capture, segment->pool);
-    mark_ranges(state, device,
-                segment->pool != VS_CACHE_POOL_UNSEEN ? segment->pool
-                                                      : pool_for(state, event, capture),
-                event);
+    if (capture != NULL && segment->pool >= VS_CACHE_POOL_PRIVATE &&
+        segment->pool != capture->pool && !user_pool_used(state, sequenced->thread))
+        join_pool(state, capture, segment);
+    if (capture != NULL && segment->pool == VS_CACHE_POOL_UNSEEN)
+        capture->has_segments = true;
+    struct vs_cache_owner use = {segment->pool, segment->pool_site};
+    if (segment->pool == VS_CACHE_POOL_UNSEEN)
+        use = owner_of(state, sequenced, capture);
+    mark_ranges(state, device, use, event);
     block->private_pool = segment->pool >= VS_CACHE_POOL_PRIVATE;
     device->private_allocated += block->private_pool ? (int64_t)block->size : 0;
 }
@@ -134,24 +157,75 @@ void cache_block(struct vs_state *state, struct vs_device_state *device,
 
 static void capture_begins(struct vs_state *state, const struct vs_sequenced_event *sequenced)
 {
+    const struct vs_event *event = &sequenced->event;
     uint32_t pool = VS_CACHE_POOL_PRIVATE + state->capture_number++;
     if (state->capture_count == VS_CAPTURES_OPEN) {
         state->captures_missed++;
         return;
     }
     state->captures[state->capture_count++] = (struct vs_capture){
-        .stream = sequenced->event.stream, .thread = sequenced->thread, .pool = pool};
+        .stream = event->stream,
+        .thread = sequenced->thread,
+        .pool = pool,
+        .site = vs_state_site_of(state, event, event->device, VS_LAYER_DRIVER, false)};
 }
 
-static void capture_ends(struct vs_state *state, uint64_t stream)
+static void count_graph(struct vs_state *state, uint64_t handle, uint32_t pool)
+{
+    uint64_t *of = vs_sizes_put(&state->graph_pools, handle);
+    uint64_t *live = vs_sizes_put(&state->pool_graphs, pool);
+    if (of == NULL || live == NULL) {
+        state_fail(state);
+        return;
+    }
+    *of = pool;
+    ++*live;
+}
+
+void cache_keeper_goes(struct vs_state *state, uint64_t handle)
+{
+    const uint64_t *of = vs_sizes_get(&state->graph_pools, handle);
+    if (of == NULL)
+        return;
+    uint64_t pool = *of, *live = vs_sizes_get(&state->pool_graphs, pool);
+    vs_sizes_remove(&state->graph_pools, handle);
+    if (live != NULL && --*live == 0)
+        vs_sizes_remove(&state->pool_graphs, pool);
+}
+
+/* A new handle: what had it before is gone, whether that was seen or not. */
+void cache_keeper_comes(struct vs_state *state, uint64_t handle, uint32_t pool)
+{
+    cache_keeper_goes(state, handle);
+    count_graph(state, handle, pool);
+}
+
+static void capture_ends(struct vs_state *state, const struct vs_event *event)
 {
     for (size_t i = 0; i < state->capture_count; i++) {
-        if (state->captures[i].stream != stream)
+        if (state->captures[i].stream != event->stream)
             continue;
+        if (event->result == 0 && event->handle != 0)
+            cache_keeper_comes(state, event->handle, state->captures[i].pool);
         state->captures[i] = state->captures[--state->capture_count];
         return;
     }
     state->captures_missed -= state->captures_missed != 0;
+}
+
+static void graph_instantiated(struct vs_state *state, const struct vs_event *event)
+{
+    const uint64_t *of = vs_sizes_get(&state->graph_pools, event->extra[0]);
+    if (of != NULL)
+        cache_keeper_comes(state, event->handle, (uint32_t)*of);
+}
+
+bool vs_state_pool_in_use(const struct vs_state *state, uint32_t pool)
+{
+    for (size_t i = 0; i < state->capture_count; i++)
+        if (state->captures[i].pool == pool)
+            return true;
+    return vs_sizes_get(&state->pool_graphs, pool) != NULL;
 }
 
 /* ---- blocks that wait ------------------------------------------------------------------ */
@@ -205,6 +279,13 @@ static void event_recorded(struct vs_state *state, const struct vs_sequenced_eve
     *last = event->handle;
 }
 
+/* While a capture goes on or a pool of the program's own is used, by any thread. */
+static bool puts_off_events(const struct vs_state *state)
+{
+    return state->capture_count + state->captures_missed != 0 ||
+           (state->pool_uses.count != 0 && user_pools_used(state));
+}
+
 /* Gives the events that the thread just recorded to `block`; 0: to one that is not known. */
 static uint32_t take_recorded(struct vs_state *state, uint32_t thread, uint64_t block)
 {
@@ -248,7 +329,7 @@ void cache_block_freed(struct vs_state *state, struct vs_device_state *device,
 {
     uint64_t address = sequenced->event.address;
     device->private_allocated -= block->private_pool ? (int64_t)block->size : 0;
-    if (state->capture_count + state->captures_missed != 0)
+    if (puts_off_events(state))
         device->freed_in_capture = true;
     uint32_t events =
         state->recorders.count == 0 ? 0 : take_recorded(state, sequenced->thread, address);
@@ -272,8 +353,7 @@ static void block_given(struct vs_state *state, const struct vs_sequenced_event 
     struct vs_device_state *device = state_device(state, sequenced->event.device);
     if (state->waits.count != 0)
         end_wait(state, sequenced->event.address); /* a wait that was over, unseen */
-    if (device == NULL || !device->freed_in_capture ||
-        state->capture_count + state->captures_missed != 0)
+    if (device == NULL || !device->freed_in_capture || puts_off_events(state))
         return;
     device->freed_in_capture = false;
     take_recorded(state, sequenced->thread, 0);
@@ -297,7 +377,16 @@ void cache_order(struct vs_state *state, const struct vs_sequenced_event *sequen
         capture_begins(state, sequenced);
     else if (event->kind == VS_KIND_CAPTURE_END && result != RESULT_CAPTURE_UNMATCHED &&
              result != RESULT_CAPTURE_WRONG_THREAD)
-        capture_ends(state, event->stream);
+        capture_ends(state, event);
+    else if (event->kind == VS_KIND_GRAPH_INSTANTIATE && result == 0)
+        graph_instantiated(state, event);
+    else if ((event->kind == VS_KIND_GRAPH_EXEC_DESTROY || event->kind == VS_KIND_GRAPH_DESTROY) &&
+             result == 0)
+        cache_keeper_goes(state, event->handle);
+    else if (event->kind == VS_KIND_MEM_POOL_ID)
+        user_pool_asked(state, sequenced);
+    else if (event->kind == VS_KIND_MEM_POOL_DESTROY)
+        cache_keeper_goes(state, event->handle);
 }
 
 int vs_state_waited_stream(const struct vs_state *state, const struct vs_device_state *device,

@@ -21,6 +21,7 @@ static inline uint64_t vs_round_up(uint64_t bytes, uint64_t step)
 struct vs_cache_use {
     uint64_t stream;
     uint32_t pool; /* enum vs_cache_pool */
+    uint32_t pool_site;
     bool stream_known;
 };
 
@@ -176,7 +177,26 @@ uint32_t communicator_of(struct vs_state *state, const struct vs_event *event);
 void communicator_add(struct vs_state *state, uint32_t communicator, int64_t bytes, int sign);
 bool communicator_kind(uint8_t kind);
 
+/* state_user_pools.c: pools that the program made and uses without a capture */
+void user_pool_asked(struct vs_state *state, const struct vs_sequenced_event *event);
+/* Whom a segment taken for this block is to serve. */
+struct vs_cache_owner {
+    uint32_t pool; /* enum vs_cache_pool */
+    uint32_t site; /* where it was made or used, 0 not known */
+};
+/* A request outside of captures: for a pool of the program's, for the default one, or unknown. */
+struct vs_cache_owner user_pool_of(const struct vs_state *state,
+                                   const struct vs_sequenced_event *event);
+/* Whether the thread uses a pool of the program's own. */
+bool user_pool_used(const struct vs_state *state, uint32_t thread);
+/* Whether any thread does. */
+bool user_pools_used(const struct vs_state *state);
+
 /* state_cache.c */
+/* An object that keeps a pool alive (a graph, an executable, a pool of the program's) comes or
+ * goes. */
+void cache_keeper_comes(struct vs_state *state, uint64_t handle, uint32_t pool);
+void cache_keeper_goes(struct vs_state *state, uint64_t handle);
 /* Before anything else is made of the event: events recorded and complete, captures. */
 void cache_order(struct vs_state *state, const struct vs_sequenced_event *event);
 /* A block was cut: its segments get the stream and pool it was asked for on. */

@@ -551,6 +551,7 @@ static void restore_range(struct vs_state *state, const struct vs_undo_range *ke
         if (segment == NULL)
             return;
         segment->pool = range->pool;
+        segment->pool_site = range->pool_site;
         segment->stream = range->stream;
         segment->stream_known = range->stream_known;
         cache_count(state_device(state, range->device), segment, +1);

@@ -24,6 +24,9 @@ void _ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE(int64_t bytes, uint64_t
                                                          uint64_t reserved,
                                                          struct c10_device device);
 
+void _ZN2at4cuda7MemPoolD1Ev(void *pool);
+void _ZN3c104cuda7MemPoolD1Ev(void *pool);
+
 static const struct c10_device cuda_1 = {1, 1};
 static const struct c10_device hip_0 = {6, 0};
 static const struct c10_device cpu = {0, -1};
@@ -119,4 +122,13 @@ Test(torch, a_peak_is_of_the_device_alone_and_of_a_device_that_can_be)
     cr_expect_eq(vramscope_peak(64, &peak), -EINVAL);
     cr_expect_eq(vramscope_peak(0, NULL), -EINVAL);
     vramscope_reset_peak(64);
+}
+
+Test(torch, pools_that_are_destroyed)
+{
+    lab_begin();
+    _ZN2at4cuda7MemPoolD1Ev((void *)0x9000);
+    _ZN3c104cuda7MemPoolD1Ev((void *)0xa000);
+    cr_expect_eq(lab_event(VS_KIND_MEM_POOL_DESTROY, 0)->handle, 0x9000);
+    cr_expect_eq(lab_event(VS_KIND_MEM_POOL_DESTROY, 1)->handle, 0xa000);
 }

@@ -222,3 +222,76 @@ Test(cache, a_pool_under_another_allocator_is_not_known)
     cr_assert(!lab_bands(&lab).private_pool_known);
     lab_close(&lab);
 }
+
+/* ---- pools of the program's own ------------------------------------------------------------ */
+
+static void ask(struct lab *lab, uint64_t pool, uint64_t number, uint32_t stack)
+{
+    lab_put(lab, (struct vs_event){.kind = VS_KIND_MEM_POOL_ID,
+                                   .module = TORCH,
+                                   .handle = pool,
+                                   .stack = stack,
+                                   .extra = {0, number}});
+}
+
+/* Takes a segment and a block of it; the pool that it is found to be of. */
+static uint32_t pool_of_next(struct lab *lab, uint64_t address)
+{
+    lab_segment(lab, address, 20 * MIB);
+    block_on(lab, address, MIB, STREAM, 0);
+    return segment_at(lab, address).pool;
+}
+
+Test(cache, a_pool_is_the_threads_that_uses_it)
+{
+    struct lab lab = lab_open();
+    ask(&lab, 0x9000, 7, LAB_USE_BEGINS);
+    cr_assert_eq(pool_of_next(&lab, BASE), VS_CACHE_POOL_USER + 7U);
+    lab.thread++;
+    cr_assert_eq(pool_of_next(&lab, BASE + GIB), (uint32_t)VS_CACHE_POOL_DEFAULT);
+    lab.thread--;
+    ask(&lab, 0x9000, 7, LAB_USE_ENDS);
+    ask(&lab, 0x9000, 7, LAB_USE_ENDS); /* to release it */
+    cr_assert_eq(pool_of_next(&lab, BASE + 2 * GIB), (uint32_t)VS_CACHE_POOL_DEFAULT);
+    expect_private(&lab, 19 * MIB);
+    cr_assert(vs_state_pool_in_use(lab.state, VS_CACHE_POOL_USER + 7U));
+    order(&lab, VS_KIND_MEM_POOL_DESTROY, 0x9000, 0, 0);
+    cr_assert_not(vs_state_pool_in_use(lab.state, VS_CACHE_POOL_USER + 7U));
+    lab_close(&lab);
+}
+
+Test(cache, a_pool_that_may_be_another_is_not_known)
+{
+    struct lab lab = lab_open();
+    ask(&lab, 0x9000, 7, LAB_USE_BEGINS);
+    ask(&lab, 0xa000, 8, LAB_USE_BEGINS);
+    cr_assert_eq(pool_of_next(&lab, BASE), (uint32_t)VS_CACHE_POOL_UNKNOWN);
+    ask(&lab, 0xa000, 8, LAB_USE_ENDS);
+    ask(&lab, 0xa000, 8, LAB_USE_ENDS);
+    cr_assert_eq(pool_of_next(&lab, BASE + GIB), VS_CACHE_POOL_USER + 7U);
+    order(&lab, VS_KIND_CAPTURE_BEGIN, 0, STREAM, 0);
+    cr_assert_eq(pool_of_next(&lab, BASE + 2 * GIB), (uint32_t)VS_CACHE_POOL_UNKNOWN);
+    order(&lab, VS_KIND_CAPTURE_END, 1, STREAM, 0);
+    ask(&lab, 0x9000, 7, LAB_USE_ENDS);
+    ask(&lab, 0x9000, 7, LAB_USE_ENDS);
+    cr_assert_eq(pool_of_next(&lab, BASE + 3 * GIB), (uint32_t)VS_CACHE_POOL_DEFAULT);
+    ask(&lab, 0x9000, 7, LAB_POOL_READ);
+    cr_assert_eq(pool_of_next(&lab, BASE + 4 * GIB), (uint32_t)VS_CACHE_POOL_UNKNOWN);
+    cr_assert(!lab_bands(&lab).private_pool_known);
+    lab_close(&lab);
+}
+
+/* Of an older framework, whose pools every thread used while one did. */
+Test(cache, a_pool_that_all_threads_use)
+{
+    struct lab lab = lab_open();
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_MEM_POOL_ID,
+                                    .module = TORCH,
+                                    .handle = 0x9000,
+                                    .pool = 1,
+                                    .stack = LAB_USE_BEGINS,
+                                    .extra = {0, 1}});
+    lab.thread++;
+    cr_assert_eq(pool_of_next(&lab, BASE), (uint32_t)VS_CACHE_POOL_UNKNOWN);
+    lab_close(&lab);
+}

@@ -29,11 +29,11 @@ class Run:
     def __init__(self):
         self.random = random.Random(SEED)
         self.streams = [torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()]
-        self.tensors, self.graphs = [], []
+        self.tensors, self.graphs, self.pools = [], [], []
         self.model = torch.nn.Sequential(torch.nn.Linear(96, 257), torch.nn.ReLU(),
                                          torch.nn.Linear(257, 33)).cuda()
         self.optimizer = torch.optim.Adam(self.model.parameters())
-        self.seen = {"pending": 0, "private": 0, "holes": 0}
+        self.seen = {"pending": 0, "private": 0, "holes": 0, "own_pools": 0}
 
     def size(self):
         """Bytes: below a block, of the small pool, of a shared and of an own segment."""
@@ -90,11 +90,26 @@ class Run:
         made.record_stream(main)
         del made
 
+    def use_pool(self):
+        """Blocks in a pool of the program's own; what is freed inside and outside goes back to it."""
+        if not hasattr(torch.cuda, "MemPool"):
+            return
+        if len(self.pools) < 3:
+            self.pools.append(torch.cuda.MemPool())
+        pool = self.random.choice(self.pools)
+        with torch.cuda.use_mem_pool(pool):
+            for _ in range(self.random.randint(1, 3)):
+                self.allocate()
+            if self.random.random() < 0.5:
+                self.free()
+        if self.random.random() < 0.2:
+            self.pools.remove(pool)
+
     def operate(self):
         many, some, few = 40, 8, 1
         action = self.random.choices(
             [self.allocate, self.free, self.use_on_other_stream, self.train, self.empty_cache,
-             self.capture], [many, many, some, some, few, few])[0]
+             self.capture, self.use_pool], [many, many, some, some, few, few, some])[0]
         action()
         while len(self.tensors) > 120:
             self.free()
@@ -103,6 +118,7 @@ class Run:
         segments = json.loads(line)["segments"]
         states = [state for s in segments for _, _, state in s["blocks"]]
         self.seen["pending"] += "active_pending_free" in states
+        self.seen["own_pools"] += any(segment["pool"][1] != 0 for segment in segments)
         self.seen["holes"] += "inactive" in states
         self.seen["private"] += any(tuple(s["segment_pool_id"]) != (0, 0)
                                     for s in torch.cuda.memory_snapshot())
@@ -124,6 +140,8 @@ def main():
     figures.check("instants with free blocks", run.seen["holes"] > instants // 2)
     figures.check("instants with pending blocks", run.seen["pending"] > instants // 10)
     figures.check("instants with private pools", run.seen["private"] > instants // 4)
+    if hasattr(torch.cuda, "MemPool"):
+        figures.check("instants with pools of the program's own", run.seen["own_pools"] > instants // 4)
     print(json.dumps(run.seen), flush=True)
     figures.finish()
 

@@ -12,7 +12,7 @@ _TABLE = """
 43 limit_set D,44 mem_info M,45 module_load D,46 module_unload D,47 stream_create O,48 stream_destroy O,
 49 event_record O,50 event_query O,51 event_destroy O,52 capture_begin O,53 capture_end O,
 54 graph_instantiate D,55 graph_launch O,56 graph_exec_destroy D,57 graph_destroy O,58 device_set O,
-59 other_call O,60 graph_upload O,61 comm_begin O,62 comm_create O,63 comm_destroy O,80 fw_alloc F,
+59 other_call O,60 graph_upload O,61 comm_begin O,62 comm_create O,63 comm_destroy O,64 mem_pool_id O,65 mem_pool_destroy O,80 fw_alloc F,
 81 fw_free F,82 fw_oom F,83 fw_host_alloc F,84 fw_host_free F,100 sample M,101 other_process M,102 mark M,
 103 step M,104 phase_begin M,105 phase_end M,106 loss M,107 torn M,108 forked M,109 host_sample M,
 110 process_end M,111 cut M,112 cut_end M,113 host_shared M,
