@@ -118,6 +118,7 @@ bool unwind_recall(const struct unwind_start *start, uint64_t hint, struct unwin
     known->sum[1] = load(&memo->sum[1]);
     known->count = shape & ((1U << NOTE_SHIFT) - 1);
     known->note = (enum vs_stack_note)(shape >> NOTE_SHIFT);
+    known->tag = turn << UNWIND_MEMO_BITS | (uint64_t)(memo - memos);
     if (load_half(&memo->missed) != 0) {
         atomic_store_explicit(&memo->missed, 0, memory_order_relaxed);
     }

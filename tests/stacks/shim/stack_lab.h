@@ -69,6 +69,17 @@ void unwind_remember(const struct unwind_start *start, uint64_t hint, const uint
     (void)known;
 }
 
+bool python_recall(struct python_known *known)
+{
+    (void)known;
+    return false;
+}
+
+void python_remember(const struct python_known *known)
+{
+    (void)known;
+}
+
 /* A place is the word of its frame. */
 void unwind_mark_holders(uint64_t *words, unsigned count, const uint64_t *places,
                          unsigned place_count)
