@@ -12,7 +12,10 @@
 #define LOOKED_AT 4U   /* frames that choose where a memo is */
 #define NOTE_SHIFT 16U
 #define INDEX_BITS 16U /* of the tag, below the turn; tags below are those of no walk */
-#define OWNER_SHIFT 8U /* 3.11: `is_entry`, the owner behind it */
+#define KIND_MASK 0xffffU
+#define HAS_MORE (1U << 31) /* in a slot's kind: `more` is part of it */
+#define OWNER_SHIFT 8U      /* 3.11: `is_entry`, the owner behind it */
+#define INLINE inline __attribute__((always_inline)) /* one loop a chain */
 
 /* One frame. `kind`: what it is; `more`: version, or bytecode. */
 struct slot {
@@ -68,102 +71,127 @@ static inline struct memo *memos_of(const struct python_layout *layout, uint64_t
 
 /* ---- one frame, as each chain's walk reads it ------------------------------------------- */
 
-static inline uint64_t code_in(const struct python_layout *layout, uint64_t word)
+/* Where it is read, from the layout: each in a register of its own. */
+struct places {
+    uint64_t code, ip, kind, previous; /* in a frame */
+    uint64_t version, bytecode;        /* in a code object */
+    uint64_t tag;
+};
+
+static inline struct places places_of(const struct python_layout *layout)
 {
-    return word & ~(uint64_t)layout->reference_tag;
+    unsigned kind = layout->chain == PYTHON_CHAIN_OBJECTS  ? layout->frame_generator
+                    : layout->chain == PYTHON_CHAIN_LINKED ? layout->frame_entry
+                                                           : layout->frame_owner;
+    return (struct places){.code = layout->frame_code,
+                           .ip = layout->frame_ip,
+                           .kind = kind,
+                           .previous = layout->frame_previous,
+                           .version = layout->code_version,
+                           .bytecode = layout->code_bytes,
+                           .tag = layout->reference_tag};
 }
 
-static inline uint64_t ip_of(const struct python_layout *layout, uint64_t frame, unsigned chain)
+static inline uint64_t word_at(uint64_t object, uint64_t place)
 {
-    return chain == PYTHON_CHAIN_OBJECTS ? python_half(frame, layout->frame_ip)
-                                         : python_word(frame, layout->frame_ip);
+    return *(const uint64_t *)(uintptr_t)(object + place);
 }
 
-static inline uint32_t kind_of(const struct python_layout *layout, uint64_t frame, unsigned chain)
+static inline uint32_t half_at(uint64_t object, uint64_t place)
+{
+    return *(const uint32_t *)(uintptr_t)(object + place);
+}
+
+static INLINE uint64_t ip_of(const struct places *at, uint64_t frame, unsigned chain)
+{
+    return chain == PYTHON_CHAIN_OBJECTS ? half_at(frame, at->ip) : word_at(frame, at->ip);
+}
+
+/* Of a generator or not; 3.11: `is_entry` and the owner behind it (see can_keep); the owner. */
+static INLINE uint32_t kind_of(const struct places *at, uint64_t frame, unsigned chain)
 {
     switch (chain) {
     case PYTHON_CHAIN_OBJECTS:
-        return python_word(frame, layout->frame_generator) != 0;
-    case PYTHON_CHAIN_LINKED: /* see can_keep */
-        return *(const uint16_t *)(uintptr_t)(frame + layout->frame_entry);
+        return word_at(frame, at->kind) != 0;
+    case PYTHON_CHAIN_LINKED:
+        return *(const uint16_t *)(uintptr_t)(frame + at->kind);
     default:
-        return python_byte(frame, layout->frame_owner);
+        return *(const uint8_t *)(uintptr_t)(frame + at->kind);
     }
 }
 
-/* Kinds of which `more` is to be compared: the code or the instruction is the one remembered. */
-static inline bool has_more(uint32_t kind, unsigned chain)
-{
-    return chain == PYTHON_CHAIN_SHIMMED ||
-           (chain == PYTHON_CHAIN_LINKED && kind >> OWNER_SHIFT == PYTHON_OWNER_GENERATOR &&
-            kind != PYTHON_OWNER_GENERATOR << OWNER_SHIFT);
-}
-
-static inline uint32_t more_of(const struct python_layout *layout, uint64_t code, uint64_t ip,
-                               unsigned chain)
+/* Asked once code and instruction are known: a version, or the bytecode that the walk looks at. */
+static INLINE uint32_t more_of(const struct places *at, uint64_t code, uint64_t ip, unsigned chain)
 {
     if (chain == PYTHON_CHAIN_SHIMMED) {
-        return python_half(code_in(layout, code), layout->code_version);
+        return half_at(code & ~at->tag, at->version);
     }
-    return ip - code - layout->code_bytes < PYTHON_OFFSET_MAX ? python_half(ip, 0) : 0;
-}
-
-static inline bool runs_no_code(uint32_t kind, unsigned chain)
-{
-    return chain == PYTHON_CHAIN_SHIMMED && kind >= PYTHON_OWNER_NO_FRAME;
+    return ip - code - at->bytecode < PYTHON_OFFSET_MAX ? half_at(ip, 0) : 0;
 }
 
 /* ---- recalling ---------------------------------------------------------------------------- */
 
-static inline bool frame_is_alike(const struct python_layout *layout, uint64_t frame,
-                                  const struct slot *slot, unsigned chain)
+static INLINE bool frame_is_alike(const struct places *at, uint64_t frame, const struct slot *slot,
+                                  unsigned chain)
 {
     uint32_t kind = load_half(&slot->kind);
-    if (kind_of(layout, frame, chain) != kind) {
+    if (kind_of(at, frame, chain) != (kind & KIND_MASK)) {
         return false;
     }
-    if (runs_no_code(kind, chain)) {
+    if (chain == PYTHON_CHAIN_SHIMMED && (kind & HAS_MORE) == 0) {
         return true;
     }
     uint64_t code = load(&slot->code);
     uint64_t ip = load(&slot->ip);
-    return python_word(frame, layout->frame_code) == code && ip_of(layout, frame, chain) == ip &&
-           (!has_more(kind, chain) || more_of(layout, code, ip, chain) == load_half(&slot->more));
+    return word_at(frame, at->code) == code && ip_of(at, frame, chain) == ip &&
+           ((kind & HAS_MORE) == 0 || more_of(at, code, ip, chain) == load_half(&slot->more));
 }
 
 /*
  * The next frame is where the memo says, once that was found true: the processor
- * need not wait for one frame to read the next. The layout is copied as for a walk.
+ * need not wait for one frame to read the next.
  */
-static inline bool chain_is_alike(const struct python_layout *given, uint64_t frame,
+static INLINE bool chain_is_alike(const struct python_layout *layout, uint64_t frame,
                                   const struct memo *memo, unsigned chain)
 {
-    const struct python_layout layout = *given;
+    const struct places at = places_of(layout);
     const struct slot *slot = memo->slot;
     const struct slot *const end = slot + load_half(&memo->slots);
     if (slot == end || load(&slot->frame) != frame) {
         return false;
     }
-    for (; slot < end; slot++) {
+#pragma GCC unroll 4
+    do {
         uint64_t next = load(&slot[1].frame);
-        if (!frame_is_alike(&layout, frame, slot, chain) ||
-            python_word(frame, layout.frame_previous) != next) {
+        if (!frame_is_alike(&at, frame, slot, chain) || word_at(frame, at.previous) != next) {
             return false;
         }
         frame = next;
-    }
+        slot++;
+    } while (slot != end);
     return true;
 }
+
+/* Each a function of its own, which has registers enough. */
+#define ALIKE(name, chain)                                                                     \
+    __attribute__((noinline)) static bool name(const struct python_layout *layout,             \
+                                               uint64_t frame, const struct memo *memo)        \
+    {                                                                                          \
+        return chain_is_alike(layout, frame, memo, chain);                                     \
+    }
+ALIKE(objects_are_alike, PYTHON_CHAIN_OBJECTS)
+ALIKE(linked_are_alike, PYTHON_CHAIN_LINKED)
+ALIKE(shimmed_are_alike, PYTHON_CHAIN_SHIMMED)
 
 static bool is_alike(const struct python_layout *layout, uint64_t frame, const struct memo *memo)
 {
     switch (layout->chain) {
     case PYTHON_CHAIN_OBJECTS:
-        return chain_is_alike(layout, frame, memo, PYTHON_CHAIN_OBJECTS);
+        return objects_are_alike(layout, frame, memo);
     case PYTHON_CHAIN_LINKED:
-        return chain_is_alike(layout, frame, memo, PYTHON_CHAIN_LINKED);
+        return linked_are_alike(layout, frame, memo);
     default:
-        return chain_is_alike(layout, frame, memo, PYTHON_CHAIN_SHIMMED);
+        return shimmed_are_alike(layout, frame, memo);
     }
 }
 
@@ -209,16 +237,29 @@ bool python_memo_recall(const struct python_layout *layout, uint64_t thread, uin
 
 /* ---- remembering -------------------------------------------------------------------------- */
 
+/* Whether a walk looks at more than code and instruction of a frame that it tells. */
+static bool has_more(uint32_t kind, unsigned chain)
+{
+    return chain == PYTHON_CHAIN_SHIMMED ||
+           (chain == PYTHON_CHAIN_LINKED && kind >> OWNER_SHIFT == PYTHON_OWNER_GENERATOR &&
+            kind != PYTHON_OWNER_GENERATOR << OWNER_SHIFT);
+}
+
 /* False: the walk asks for more of this frame than a slot holds. */
 static bool write_slot(const struct python_layout *layout, uint64_t frame, struct slot *slot,
                        bool *told)
 {
     const unsigned chain = layout->chain;
-    uint64_t code = python_word(frame, layout->frame_code);
-    uint64_t ip = ip_of(layout, frame, chain);
-    uint32_t kind = kind_of(layout, frame, chain);
-    *told = !runs_no_code(kind, chain);
-    uint32_t more = *told && has_more(kind, chain) ? more_of(layout, code, ip, chain) : 0;
+    const struct places at = places_of(layout);
+    uint64_t code = word_at(frame, at.code);
+    uint64_t ip = ip_of(&at, frame, chain);
+    uint32_t kind = kind_of(&at, frame, chain);
+    uint32_t more = 0;
+    *told = chain != PYTHON_CHAIN_SHIMMED || kind < PYTHON_OWNER_NO_FRAME;
+    if (*told && has_more(kind, chain)) {
+        kind |= HAS_MORE;
+        more = more_of(&at, code, ip, chain);
+    }
     store(&slot->frame, frame);
     store(&slot->code, code);
     store(&slot->ip, ip);
