@@ -113,10 +113,10 @@ struct sums {
     wide native, python;
 };
 
-/* What a stack's id depends on beside the stack. */
-static inline uint64_t where(const struct capture *capture)
+/* What a stack's id depends on beside the stack: shim_generation(), and that of the module map. */
+static inline uint64_t where(uint32_t process, uint32_t generation)
 {
-    return (uint64_t)capture->process << 32 | capture->generation;
+    return (uint64_t)process << 32 | generation;
 }
 
 /* How many words of each kind is part of it, so that no two stacks read alike. */
@@ -126,7 +126,7 @@ static inline struct stack_key key_of(const struct capture *capture, const struc
                      (uint64_t)capture->native_note << 32 | (uint64_t)capture->python_note << 48;
     /* An odd factor keeps all bits, and apart what has the same keys. */
     wide odd = (wide)0x9e3779b97f4a7c15ULL << 64 | 0xf39cc0605cedc835ULL;
-    wide sum = sums->native + sums->python * odd + pair(&keys[KEYS - 2], shape, where(capture));
+    wide sum = sums->native + sums->python * odd + pair(&keys[KEYS - 2], shape, where(capture->process, capture->generation));
     uint64_t key = scramble((uint64_t)sum);
     uint64_t check = (uint64_t)(sum >> 64);
     return (struct stack_key){key != 0 ? key : 1, check != 0 ? check : 1};
@@ -414,7 +414,8 @@ static void remember(const struct capture *capture, const struct unwind_start *s
                      struct recalled *recalled, const struct sums *sums, uint32_t id)
 {
     if (recalled->is_native && recalled->is_python) {
-        struct stack_pair pair = {recalled->native.tag, recalled->python.tag, where(capture)};
+        struct stack_pair pair = {recalled->native.tag, recalled->python.tag,
+                                  where(capture->process, capture->generation)};
         stack_pair_keep(&pair, id);
         return;
     }
@@ -481,7 +482,7 @@ uint32_t stacks_capture(void)
         recalled.is_python && recall_native(&start, recalled.python.sum[0], &recalled);
     if (recalled.is_native) {
         const struct stack_pair pair = {recalled.native.tag, recalled.python.tag,
-                                        (uint64_t)shim_generation() << 32 | generation};
+                                        where(shim_generation(), generation)};
         uint32_t known = stack_pair_find(&pair);
         if (__builtin_expect(known != 0, 1)) {
             return known;

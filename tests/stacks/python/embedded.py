@@ -21,5 +21,7 @@ cases_calls.generators()
 for i in range(int(time.time() * 1000) % 7):
     compile("x = %d" % i, "x", "exec")
 cases_code.same_address(2000)
+if lab.free.frames_different():
+    lab.fail("recalled walks", "%d of %d not the ones made" % (lab.free.frames_different(), lab.free.frames_recalled()))
 if lab.failures:
     raise RuntimeError(repr(lab.failures))
