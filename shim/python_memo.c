@@ -17,9 +17,9 @@
 #define OWNER_SHIFT 8U      /* 3.11: `is_entry`, the owner behind it */
 #define INLINE inline __attribute__((always_inline)) /* one loop a chain */
 
-/* One frame. `kind`: what it is; `more`: version, or bytecode. */
+/* One frame. `kind`: what it is; `more`: version, or bytecode; `previous`: where the next one lies. */
 struct slot {
-    _Atomic uint64_t frame, code, ip;
+    _Atomic uint64_t code, ip, previous;
     _Atomic uint32_t kind, more;
 };
 
@@ -31,7 +31,7 @@ struct memo {
     _Atomic uint32_t shape;  /* frames told, their note */
     _Atomic uint32_t slots;  /* 0: none */
     _Atomic uint32_t missed; /* by other walks since it was of use */
-    struct slot slot[SLOTS_MAX + 1]; /* of the one behind the last, only where it lies */
+    struct slot slot[SLOTS_MAX];
 } __attribute__((aligned(64)));
 
 static struct memo memos[1U << PYTHON_MEMO_BITS][WAYS];
@@ -157,12 +157,12 @@ static INLINE bool chain_is_alike(const struct python_layout *layout, uint64_t f
     const struct places at = places_of(layout);
     const struct slot *slot = memo->slot;
     const struct slot *const end = slot + load_half(&memo->slots);
-    if (slot == end || load(&slot->frame) != frame) {
+    if (slot == end) {
         return false;
     }
 #pragma GCC unroll 4
     do {
-        uint64_t next = load(&slot[1].frame);
+        uint64_t next = load(&slot->previous);
         if (!frame_is_alike(&at, frame, slot, chain) || word_at(frame, at.previous) != next) {
             return false;
         }
@@ -260,9 +260,9 @@ static bool write_slot(const struct python_layout *layout, uint64_t frame, struc
         kind |= HAS_MORE;
         more = more_of(&at, code, ip, chain);
     }
-    store(&slot->frame, frame);
     store(&slot->code, code);
     store(&slot->ip, ip);
+    store(&slot->previous, word_at(frame, at.previous));
     store_half(&slot->kind, kind);
     store_half(&slot->more, more);
     return chain != PYTHON_CHAIN_SHIMMED || !*told || more != 0;
@@ -283,7 +283,6 @@ static uint32_t write_slots(const struct python_layout *layout, uint64_t frame, 
         told += is_told;
         frame = python_word(frame, layout->frame_previous);
     }
-    store(&memo->slot[slots].frame, frame);
     return told == wanted ? slots : 0;
 }
 
