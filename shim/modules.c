@@ -31,7 +31,7 @@
 #define EH_FRAME_POINTER_ENCODING 0x1bU /* four signed bytes, relative to where they are */
 #define NOTHING_NEW 1 /* from visit_object: nothing was loaded or unloaded since */
 #define FIND_TRIES 4  /* two refreshes during one search are rare, four do not happen */
-#define FOUND_BITS 6U  /* callers are few: 1 KiB */
+#define FOUND_BITS 6U /* callers are few: 1 KiB */
 #define STALE_AFTER_NS 100000000ULL /* objects that were loaded without a call we see */
 
 struct module {

@@ -463,8 +463,7 @@ void python_remember(const struct python_known *known)
     _Atomic int32_t *readers =
         proved && known->age != PYTHON_MEMO_NO_AGE ? python_end_enter() : NULL;
     uint64_t thread = readers != NULL ? this_thread() : 0;
-    if (thread != 0 &&
-        (python.layout.chain != PYTHON_CHAIN_SHIMMED || !versions_collide(thread))) {
+    if (thread != 0 && (python.layout.chain != PYTHON_CHAIN_SHIMMED || !versions_collide(thread))) {
         python_memo_keep(&python.layout, thread, first_frame(thread), known);
     }
     if (readers != NULL) {

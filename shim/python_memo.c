@@ -7,17 +7,18 @@
 #ifndef PYTHON_MEMO_BITS /* fewer in a test, where all crowd into a few */
 #define PYTHON_MEMO_BITS 6U
 #endif
-#define WAYS 4U        /* memos that one walk may be in */
-#define SLOTS_MAX 96U  /* frames, and those that only mark where a call begins */
-#define LOOKED_AT 4U   /* frames that choose where a memo is */
+#define WAYS 4U       /* memos that one walk may be in */
+#define SLOTS_MAX 96U /* frames, and those that only mark where a call begins */
+#define LOOKED_AT 4U  /* frames that choose where a memo is */
 #define NOTE_SHIFT 16U
 #define INDEX_BITS 16U /* of the tag, below the turn; tags below are those of no walk */
 #define KIND_MASK 0xffffU
-#define HAS_MORE (1U << 31) /* in a slot's kind: `more` is part of it */
-#define OWNER_SHIFT 8U      /* 3.11: `is_entry`, the owner behind it */
+#define HAS_MORE (1U << 31)                          /* in a slot's kind: `more` is part of it */
+#define OWNER_SHIFT 8U                               /* 3.11: `is_entry`, the owner behind it */
 #define INLINE inline __attribute__((always_inline)) /* one loop a chain */
 
-/* One frame. `kind`: what it is; `more`: version, or bytecode; `previous`: where the next one lies. */
+/* One frame. `kind`: what it is; `more`: version, or bytecode; `previous`: where the next one lies.
+ */
 struct slot {
     _Atomic uint64_t code, ip, previous;
     _Atomic uint32_t kind, more;
@@ -173,11 +174,11 @@ static INLINE bool chain_is_alike(const struct python_layout *layout, uint64_t f
 }
 
 /* Each a function of its own, which has registers enough. */
-#define ALIKE(name, chain)                                                                     \
-    __attribute__((noinline)) static bool name(const struct python_layout *layout,             \
-                                               uint64_t frame, const struct memo *memo)        \
-    {                                                                                          \
-        return chain_is_alike(layout, frame, memo, chain);                                     \
+#define ALIKE(name, chain)                                                                         \
+    __attribute__((noinline)) static bool name(const struct python_layout *layout, uint64_t frame, \
+                                               const struct memo *memo)                            \
+    {                                                                                              \
+        return chain_is_alike(layout, frame, memo, chain);                                         \
     }
 ALIKE(objects_are_alike, PYTHON_CHAIN_OBJECTS)
 ALIKE(linked_are_alike, PYTHON_CHAIN_LINKED)
@@ -268,7 +269,8 @@ static bool write_slot(const struct python_layout *layout, uint64_t frame, struc
     return chain != PYTHON_CHAIN_SHIMMED || !*told || more != 0;
 }
 
-/* Slots written, 0: it depends on more than they hold. A walk that was cut has looked one further. */
+/* Slots written, 0: it depends on more than they hold. A walk that was cut has looked one further.
+ */
 static uint32_t write_slots(const struct python_layout *layout, uint64_t frame, struct memo *memo,
                             const struct python_known *known)
 {

@@ -8,8 +8,9 @@
  * frames that it reads in their order (code object, instruction, what the frame is,
  * the one before), from 3.12 on by the version in each code object, in 3.11 by the
  * bytecode where a generator rests, and by what is not the thread's: deaths of code
- * objects, the interpreter and its end. A memo holds these words and the age. Where all are what they were, each step leads, by
- * induction, where it led then. Nothing is asked of what happened in between, so:
+ * objects, the interpreter and its end. A memo holds these words and the age. Where all are what
+ * they were, each step leads, by induction, where it led then. Nothing is asked of what happened in
+ * between, so:
  *
  *   - Generators, exceptions, tracing, frames made anew where others lay: the words
  *     are compared each time, where they lie now.

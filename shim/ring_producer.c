@@ -186,7 +186,8 @@ void ring_count_loss(struct vs_ring_header *ring, enum vs_loss_cause cause, int 
 
 /* A tail beyond `head` means that head is an old value: the exchange will fail and bring the new
  * one. */
-static INLINE bool fits(const struct vs_ring_header *ring, uint64_t head, uint64_t tail, uint32_t cells)
+static INLINE bool fits(const struct vs_ring_header *ring, uint64_t head, uint64_t tail,
+                        uint32_t cells)
 {
     int64_t used = (int64_t)(head - tail);
     return used < 0 || (uint64_t)used + cells <= ring->cell_count;
@@ -321,7 +322,8 @@ static bool reserve(struct vs_ring_header *ring, struct shim_thread *thread, uin
 
 /* ---- one record ------------------------------------------------------------ */
 
-static INLINE void claim(struct vs_ring_header *ring, uint64_t position, uint32_t cells, uint32_t tid)
+static INLINE void claim(struct vs_ring_header *ring, uint64_t position, uint32_t cells,
+                         uint32_t tid)
 {
     struct vs_cell_first *first = &cell_at(ring, position)->first;
     TEST_POINT(RING_RESERVED, position);
@@ -349,7 +351,7 @@ static INLINE void commit(struct vs_ring_header *ring, uint64_t position, uint32
 }
 
 static INLINE void write_event(struct vs_ring_header *ring, uint64_t position,
-                        const struct vs_event *event)
+                               const struct vs_event *event)
 {
     memcpy(cell_at(ring, position)->first.body, event, VS_CELL_FIRST_BODY);
     memcpy(cell_at(ring, position + 1)->next.body, (const char *)event + VS_CELL_FIRST_BODY,
@@ -417,7 +419,7 @@ struct writer {
 };
 
 static INLINE void writer_open(struct vs_ring_header *ring, struct shim_thread *thread,
-                        struct writer *writer)
+                               struct writer *writer)
 {
     if (__builtin_expect(thread->tid == 0 || thread->generation != shim_generation(), 0)) {
         thread_first_use();
@@ -450,8 +452,8 @@ static INLINE void writer_close(struct shim_thread *thread, struct writer *write
  * A lap later the cells are in no cache of ours. While this thread writes alone
  * it fetches ahead; several would only take the lines from each other.
  */
-static INLINE void fetch_ahead(struct vs_ring_header *ring, struct shim_thread *thread, uint64_t position,
-                        uint32_t cells)
+static INLINE void fetch_ahead(struct vs_ring_header *ring, struct shim_thread *thread,
+                               uint64_t position, uint32_t cells)
 {
     if (thread->after_mine == (uint8_t)position) {
         prefetch_for_writing(cell_at(ring, position + CELLS_AHEAD));
@@ -461,8 +463,8 @@ static INLINE void fetch_ahead(struct vs_ring_header *ring, struct shim_thread *
 }
 
 /* Reserves and claims; `pending` lets a jump out of here be repaired. */
-static INLINE bool writer_begin(struct vs_ring_header *ring, struct shim_thread *thread, uint32_t cells,
-                         uint64_t *position, enum vs_loss_cause *cause)
+static INLINE bool writer_begin(struct vs_ring_header *ring, struct shim_thread *thread,
+                                uint32_t cells, uint64_t *position, enum vs_loss_cause *cause)
 {
     if (!reserve(ring, thread, cells, position, cause)) {
         return false;

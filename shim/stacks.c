@@ -126,7 +126,8 @@ static inline struct stack_key key_of(const struct capture *capture, const struc
                      (uint64_t)capture->native_note << 32 | (uint64_t)capture->python_note << 48;
     /* An odd factor keeps all bits, and apart what has the same keys. */
     wide odd = (wide)0x9e3779b97f4a7c15ULL << 64 | 0xf39cc0605cedc835ULL;
-    wide sum = sums->native + sums->python * odd + pair(&keys[KEYS - 2], shape, where(capture->process, capture->generation));
+    wide sum = sums->native + sums->python * odd +
+               pair(&keys[KEYS - 2], shape, where(capture->process, capture->generation));
     uint64_t key = scramble((uint64_t)sum);
     uint64_t check = (uint64_t)(sum >> 64);
     return (struct stack_key){key != 0 ? key : 1, check != 0 ? check : 1};
@@ -434,16 +435,13 @@ static void remember(const struct capture *capture, const struct unwind_start *s
 }
 
 /* Never inlined: what a remembered stack costs should not grow by this. */
-__attribute__((noinline)) static uint32_t capture_by_walking(const struct unwind_start *start,
-                                                             uint32_t generation,
-                                                             struct recalled *recalled)
+__attribute__((noinline)) static uint32_t
+capture_by_walking(const struct unwind_start *start, uint32_t generation, struct recalled *recalled)
 {
     uint64_t native[shim_config.depth];
     struct python_frame python[shim_config.depth];
-    struct capture capture = {.native = native,
-                              .python = python,
-                              .generation = generation,
-                              .process = shim_generation()};
+    struct capture capture = {
+        .native = native, .python = python, .generation = generation, .process = shim_generation()};
     struct sums sums = {0};
     if (!recalled->is_python) {
         walk_python(&capture);

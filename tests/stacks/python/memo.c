@@ -139,8 +139,8 @@ static void set_code(struct world *world, uint64_t frame)
     uint64_t code = address_of(world->code[any(world, CODES)]);
     bool is_number = layout->chain == PYTHON_CHAIN_OBJECTS;
     put(frame, layout->frame_code, code, 8);
-    put(frame, layout->frame_ip,
-        (is_number ? 0 : code + layout->code_bytes) + 2 * any(world, 4), is_number ? 4 : 8);
+    put(frame, layout->frame_ip, (is_number ? 0 : code + layout->code_bytes) + 2 * any(world, 4),
+        is_number ? 4 : 8);
 }
 
 static void set_kind(struct world *world, uint64_t frame)
