@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where an event came from: both walks, one hash over what they found, one look
- * into the table. Only a stack that is not there yet is described and sent.
+ * into the table. Only a stack that is not there yet is described and sent. Walks
+ * that went before are recalled (python_memo.h, unwind_memo.h); where both are,
+ * their pair has the id.
  *
  * Everything lies on the caller's stack, so a signal handler may capture while it
  * interrupts a capture, and a jump out of one leaves at most an entry that the
