@@ -31,6 +31,7 @@
 #define EH_FRAME_POINTER_ENCODING 0x1bU /* four signed bytes, relative to where they are */
 #define NOTHING_NEW 1 /* from visit_object: nothing was loaded or unloaded since */
 #define FIND_TRIES 4  /* two refreshes during one search are rare, four do not happen */
+#define FOUND_BITS 6U /* callers are few: 1 KiB */
 #define STALE_AFTER_NS 100000000ULL /* objects that were loaded without a call we see */
 
 struct module {
@@ -418,6 +419,44 @@ static void send_definition(uint32_t id)
     }
 }
 
+/*
+ * What was found lately, of one index: no search for a caller that calls again. The
+ * two words belong together, whoever wrote them, if the one makes the address of the
+ * other.
+ */
+static struct {
+    _Atomic uint64_t mixed; /* address, with `what` mixed in */
+    _Atomic uint64_t what;  /* version << 32 | id */
+} found_lately[1U << FOUND_BITS];
+
+static uint64_t mix(uint64_t address, uint64_t what)
+{
+    return address ^ what * 0x9e3779b97f4a7c15ULL;
+}
+
+static unsigned place_of(uint64_t address)
+{
+    return (unsigned)(address * 0xd6e8feb86659fd93ULL >> (64 - FOUND_BITS));
+}
+
+/* Id, 0: not among them. */
+static uint32_t find_again(uint64_t address)
+{
+    unsigned place = place_of(address);
+    uint64_t what = atomic_load_explicit(&found_lately[place].what, memory_order_relaxed);
+    uint64_t mixed = atomic_load_explicit(&found_lately[place].mixed, memory_order_relaxed);
+    uint32_t version = atomic_load_explicit(&modules.version, memory_order_acquire);
+    return mixed == mix(address, what) && what >> 32 == version ? (uint32_t)what : 0;
+}
+
+static void note_found(uint64_t address, uint32_t version, uint32_t id)
+{
+    unsigned place = place_of(address);
+    uint64_t what = (uint64_t)version << 32 | id;
+    atomic_store_explicit(&found_lately[place].what, what, memory_order_relaxed);
+    atomic_store_explicit(&found_lately[place].mixed, mix(address, what), memory_order_relaxed);
+}
+
 static uint32_t find(const void *address)
 {
     for (int try = 0; try < FIND_TRIES; try++) {
@@ -427,6 +466,9 @@ static uint32_t find(const void *address)
         /* The loads above come before the second look. */
         atomic_thread_fence(memory_order_acquire);
         if (atomic_load_explicit(&modules.version, memory_order_relaxed) == version) {
+            if (found >= 0) {
+                note_found((uint64_t)(uintptr_t)address, version, (uint32_t)found + 1);
+            }
             return found < 0 ? 0 : (uint32_t)found + 1;
         }
     }
@@ -435,7 +477,10 @@ static uint32_t find(const void *address)
 
 uint32_t modules_find(const void *address)
 {
-    uint32_t id = find(address);
+    uint32_t id = find_again((uint64_t)(uintptr_t)address);
+    if (id == 0) {
+        id = find(address);
+    }
     if (id != 0) {
         send_definition(id);
     }

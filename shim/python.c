@@ -12,12 +12,12 @@
 #include <link.h>
 
 #include "lifecycle.h"
+#include "python_memo.h"
 #include "python_parts.h"
 #include "shim.h"
 #include "sys.h"
 
 #define PROVED_FRAMES_MAX 32U
-#define OFFSET_MAX (1 << 28)
 #define LINE_MAX (1 << 28)
 #define ERA_STEP 0x9e3779b1U /* odd and large: version numbers begin anew with each interpreter */
 #define NO_SUCH_HOW 99       /* sigprocmask reads its set first, then refuses this */
@@ -88,7 +88,7 @@ static inline int32_t offset_of(const struct python_layout *layout, uint64_t fra
         bytecode = bytecode_of_thread(frame, code);
     }
     uint64_t offset = python_word(frame, layout->frame_ip) - bytecode;
-    return offset < OFFSET_MAX ? (int32_t)offset : -1;
+    return offset < PYTHON_OFFSET_MAX ? (int32_t)offset : -1;
 }
 
 /* The static code object that runs behind a class call's __init__ (3.13 on): nobody's frame. */
@@ -145,7 +145,7 @@ static bool is_code(uint64_t code)
     }
     int64_t lines = bytes_size(python_word(code, layout->code_lines));
     int32_t first_line = (int32_t)python_half(code, layout->code_first_line);
-    return lines >= 0 && lines < OFFSET_MAX && first_line >= 0 && first_line < LINE_MAX &&
+    return lines >= 0 && lines < PYTHON_OFFSET_MAX && first_line >= 0 && first_line < LINE_MAX &&
            is_object(python_word(code, layout->code_name), layout->text_compact,
                      python.symbols.text_type) &&
            (layout->code_qualname == 0 ||
@@ -425,6 +425,52 @@ unsigned python_walk(struct python_frame *frames, unsigned max, enum vs_stack_no
     return count;
 }
 
+/* ---- walks that went before -------------------------------------------------------------- */
+
+/* No interpreter, or none that knows this thread: it has no frames, and nothing need be read. */
+static bool is_nothing(uint32_t state, uint64_t thread, struct python_known *known)
+{
+    if (thread != 0 && state != STATE_UNSUPPORTED) {
+        return false;
+    }
+    *known = (struct python_known){.note = thread != 0 ? VS_STACK_NOTE_PYTHON_UNSUPPORTED
+                                                       : VS_STACK_NOTE_NONE};
+    known->tag = (uint64_t)known->note;
+    return true;
+}
+
+bool python_recall(struct python_known *known)
+{
+    /* Acquire: as in python_walk. */
+    uint32_t state = atomic_load_explicit(&python.state, memory_order_acquire);
+    uint64_t thread = state != STATE_NONE ? this_thread() : 0;
+    if (is_nothing(state, thread, known)) {
+        return true;
+    }
+    known->age = PYTHON_MEMO_NO_AGE;
+    _Atomic int32_t *readers = state == STATE_READY ? python_end_enter() : NULL;
+    if (readers == NULL) {
+        return false;
+    }
+    bool recalled = python_memo_recall(&python.layout, thread, first_frame(thread), known);
+    python_end_leave(readers);
+    return recalled;
+}
+
+void python_remember(const struct python_known *known)
+{
+    bool proved = atomic_load_explicit(&python.state, memory_order_acquire) == STATE_READY;
+    _Atomic int32_t *readers =
+        proved && known->age != PYTHON_MEMO_NO_AGE ? python_end_enter() : NULL;
+    uint64_t thread = readers != NULL ? this_thread() : 0;
+    if (thread != 0 && (python.layout.chain != PYTHON_CHAIN_SHIMMED || !versions_collide(thread))) {
+        python_memo_keep(&python.layout, thread, first_frame(thread), known);
+    }
+    if (readers != NULL) {
+        python_end_leave(readers);
+    }
+}
+
 /* ---- calls of the interpreter loop ---------------------------------------------------- */
 
 /* 3.11: each call keeps its `cframe` on the stack, whose frames end where the one before begins. */
@@ -568,6 +614,7 @@ static void look_for_interpreter(void)
         return;
     }
     atomic_store(&python.state, STATE_NONE); /* the one that was known has been unloaded */
+    python_memo_begin_age();
     if (found && python_code_prepare() == 0 && python_end_prepare(&symbols) == 0) {
         /* Release: see python_walk. */
         atomic_store_explicit(&python.state, take(&symbols), memory_order_release);

@@ -12,6 +12,7 @@
  * The kernel wipes the table in a forked child, which has to send all of it
  * again; only the ids count on.
  */
+#include "python_memo.h"
 #include "python_parts.h"
 
 #include <errno.h>
@@ -204,6 +205,7 @@ static void code_dies(void *object)
         python_code_find(code, python_code_deaths(code)) != 0) {
         atomic_fetch_add_explicit(&python_deaths[python_death_slot(code)], 1, memory_order_relaxed);
         atomic_store_explicit(&python_any_deaths, true, memory_order_relaxed);
+        python_memo_begin_age();
     }
     codes.dealloc(object);
 }

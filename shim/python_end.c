@@ -11,6 +11,7 @@
  * with the GIL: nothing here ever waits for the GIL. A reference to it in the
  * interpreter's own dictionary tells whether an interpreter has been met before.
  */
+#include "python_memo.h"
 #include "python_parts.h"
 
 #include <errno.h>
@@ -121,6 +122,7 @@ static void *on_end(void *self, void *arguments)
     (void)arguments;
     atomic_store(&end.ender, &shim_thread);
     atomic_store(&end.phase, END_HAS_COME);
+    python_memo_begin_age();
     for (unsigned round = 0; anybody_reads() && round < WAIT_ROUNDS; round++) {
         sys_call2(SYS_nanosleep, &pause, 0);
     }
@@ -168,6 +170,7 @@ static int on_pending_call(void *argument)
         register_at_exit(dictionary)) {
         if (atomic_load(&end.phase) == END_HAS_COME) {
             atomic_fetch_add(&end.era, 1);
+            python_memo_begin_age();
         }
         atomic_store(&end.phase, END_WATCHED);
     }

@@ -6,6 +6,7 @@
  *   python_layout.c  where its fields lie
  *   python_symbols.c where its symbols are
  *   python_code.c    code objects: what tells them apart, their ids and records
+ *   python_memo.c    walks that went before
  *   python_text.c    its strings as UTF-8
  *   python_lines.c   bytecode offset → line
  *   python_end.c     nobody reads while the interpreter shuts down
@@ -23,6 +24,8 @@
 
 #include "python_layout.h"
 #include "stacks.h"
+
+#define PYTHON_OFFSET_MAX (1 << 28) /* into the bytecode: beyond, it is of something else */
 
 static inline uint64_t python_word(uint64_t object, unsigned offset)
 {

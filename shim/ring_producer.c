@@ -30,6 +30,7 @@
 #define RING_MIN_CELLS 1024U
 #define EVENT_CELLS 2U
 #define PENDING_CELL_BITS 7U
+#define INLINE inline __attribute__((always_inline)) /* an event's own copy, without the calls */
 #define CELLS_AHEAD 16U /* far enough for the line to arrive, near enough for it to stay */
 
 #ifdef VS_TEST_POINTS
@@ -102,7 +103,7 @@ void ring_initialize(struct vs_ring_header *ring, uint64_t cell_count, uint32_t 
     atomic_init(&ring->drained, cell_count);
 }
 
-static union vs_cell *cell_at(struct vs_ring_header *ring, uint64_t position)
+static INLINE union vs_cell *cell_at(struct vs_ring_header *ring, uint64_t position)
 {
     union vs_cell *cells = (union vs_cell *)((char *)ring + VS_RING_HEADER_BYTES);
     return &cells[position & (ring->cell_count - 1)];
@@ -185,13 +186,14 @@ void ring_count_loss(struct vs_ring_header *ring, enum vs_loss_cause cause, int 
 
 /* A tail beyond `head` means that head is an old value: the exchange will fail and bring the new
  * one. */
-static bool fits(const struct vs_ring_header *ring, uint64_t head, uint64_t tail, uint32_t cells)
+static INLINE bool fits(const struct vs_ring_header *ring, uint64_t head, uint64_t tail,
+                        uint32_t cells)
 {
     int64_t used = (int64_t)(head - tail);
     return used < 0 || (uint64_t)used + cells <= ring->cell_count;
 }
 
-static bool has_room(struct vs_ring_header *ring, uint64_t head, uint32_t cells)
+static INLINE bool has_room(struct vs_ring_header *ring, uint64_t head, uint32_t cells)
 {
     /* Acquire, as for tail itself: what the consumer read is read before we overwrite it. */
     uint64_t tail = atomic_load_explicit(&ring->tail_seen, memory_order_acquire);
@@ -221,7 +223,7 @@ static inline void prefetch_for_writing(const void *line)
 }
 
 /* True with *position when `cells` cells are ours. */
-static bool try_reserve(struct vs_ring_header *ring, uint32_t cells, uint64_t *position)
+static INLINE bool try_reserve(struct vs_ring_header *ring, uint32_t cells, uint64_t *position)
 {
     prefetch_for_writing((const void *)&ring->head);
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -320,7 +322,8 @@ static bool reserve(struct vs_ring_header *ring, struct shim_thread *thread, uin
 
 /* ---- one record ------------------------------------------------------------ */
 
-static void claim(struct vs_ring_header *ring, uint64_t position, uint32_t cells, uint32_t tid)
+static INLINE void claim(struct vs_ring_header *ring, uint64_t position, uint32_t cells,
+                         uint32_t tid)
 {
     struct vs_cell_first *first = &cell_at(ring, position)->first;
     TEST_POINT(RING_RESERVED, position);
@@ -331,7 +334,7 @@ static void claim(struct vs_ring_header *ring, uint64_t position, uint32_t cells
     TEST_POINT(RING_CLAIMED, position);
 }
 
-static void commit(struct vs_ring_header *ring, uint64_t position, uint32_t cells)
+static INLINE void commit(struct vs_ring_header *ring, uint64_t position, uint32_t cells)
 {
     TEST_POINT(RING_BODY_WRITTEN, position);
     /* Release, the first cell last: its stamp publishes the whole record. */
@@ -347,8 +350,8 @@ static void commit(struct vs_ring_header *ring, uint64_t position, uint32_t cell
     }
 }
 
-static void write_event(struct vs_ring_header *ring, uint64_t position,
-                        const struct vs_event *event)
+static INLINE void write_event(struct vs_ring_header *ring, uint64_t position,
+                               const struct vs_event *event)
 {
     memcpy(cell_at(ring, position)->first.body, event, VS_CELL_FIRST_BODY);
     memcpy(cell_at(ring, position + 1)->next.body, (const char *)event + VS_CELL_FIRST_BODY,
@@ -415,8 +418,8 @@ struct writer {
     uint64_t outer_pending;
 };
 
-static void writer_open(struct vs_ring_header *ring, struct shim_thread *thread,
-                        struct writer *writer)
+static INLINE void writer_open(struct vs_ring_header *ring, struct shim_thread *thread,
+                               struct writer *writer)
 {
     if (__builtin_expect(thread->tid == 0 || thread->generation != shim_generation(), 0)) {
         thread_first_use();
@@ -436,7 +439,7 @@ static void writer_open(struct vs_ring_header *ring, struct shim_thread *thread,
     thread->busy++;
 }
 
-static void writer_close(struct shim_thread *thread, struct writer *writer)
+static INLINE void writer_close(struct shim_thread *thread, struct writer *writer)
 {
     thread->busy--;
     atomic_signal_fence(memory_order_seq_cst);
@@ -449,8 +452,8 @@ static void writer_close(struct shim_thread *thread, struct writer *writer)
  * A lap later the cells are in no cache of ours. While this thread writes alone
  * it fetches ahead; several would only take the lines from each other.
  */
-static void fetch_ahead(struct vs_ring_header *ring, struct shim_thread *thread, uint64_t position,
-                        uint32_t cells)
+static INLINE void fetch_ahead(struct vs_ring_header *ring, struct shim_thread *thread,
+                               uint64_t position, uint32_t cells)
 {
     if (thread->after_mine == (uint8_t)position) {
         prefetch_for_writing(cell_at(ring, position + CELLS_AHEAD));
@@ -460,8 +463,8 @@ static void fetch_ahead(struct vs_ring_header *ring, struct shim_thread *thread,
 }
 
 /* Reserves and claims; `pending` lets a jump out of here be repaired. */
-static bool writer_begin(struct vs_ring_header *ring, struct shim_thread *thread, uint32_t cells,
-                         uint64_t *position, enum vs_loss_cause *cause)
+static INLINE bool writer_begin(struct vs_ring_header *ring, struct shim_thread *thread,
+                                uint32_t cells, uint64_t *position, enum vs_loss_cause *cause)
 {
     if (!reserve(ring, thread, cells, position, cause)) {
         return false;

@@ -134,3 +134,58 @@ bool stack_table_settle(_Atomic uint32_t *place, uint32_t id)
     return atomic_compare_exchange_strong_explicit(place, &none, id, memory_order_release,
                                                    memory_order_relaxed);
 }
+
+/* ---- short cuts ----------------------------------------------------------------------- */
+
+#define PAIR_BITS 9U /* 32 KiB: more would not stay near */
+
+/* `turn` is odd while somebody writes; who read meanwhile has found nothing. */
+struct kept_pair {
+    _Atomic uint64_t turn;
+    _Atomic uint64_t native, python, where;
+    _Atomic uint32_t id;
+} __attribute__((aligned(LINE_BYTES)));
+
+static struct kept_pair pairs[1U << PAIR_BITS];
+
+static struct kept_pair *place_of(const struct stack_pair *pair)
+{
+    uint64_t bits = (pair->native ^ pair->python << 16) * 0x9e3779b97f4a7c15ULL;
+    return &pairs[bits >> (64 - PAIR_BITS)];
+}
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+uint32_t stack_pair_find(const struct stack_pair *pair)
+{
+    const struct kept_pair *kept = place_of(pair);
+    /* Acquire: pairs with the release at the end of stack_pair_keep. */
+    uint64_t turn = atomic_load_explicit(&kept->turn, memory_order_acquire);
+    bool found = turn % 2 == 0 && load(&kept->native) == pair->native &&
+                 load(&kept->python) == pair->python && load(&kept->where) == pair->where;
+    uint32_t id = atomic_load_explicit(&kept->id, memory_order_relaxed);
+    /* Acquire: what was read before was written before this turn. */
+    atomic_thread_fence(memory_order_acquire);
+    return found && load(&kept->turn) == turn ? id : 0;
+}
+
+void stack_pair_keep(const struct stack_pair *pair, uint32_t id)
+{
+    struct kept_pair *kept = place_of(pair);
+    uint64_t turn = load(&kept->turn);
+    if (turn % 2 != 0 ||
+        !atomic_compare_exchange_strong_explicit(&kept->turn, &turn, turn + 1, memory_order_acq_rel,
+                                                 memory_order_relaxed)) {
+        return;
+    }
+    /* Release: who sees something written sees the turn that came before it. */
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&kept->native, pair->native, memory_order_relaxed);
+    atomic_store_explicit(&kept->python, pair->python, memory_order_relaxed);
+    atomic_store_explicit(&kept->where, pair->where, memory_order_relaxed);
+    atomic_store_explicit(&kept->id, id, memory_order_relaxed);
+    atomic_store_explicit(&kept->turn, turn + 2, memory_order_release); /* stack_pair_find */
+}

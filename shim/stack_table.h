@@ -32,4 +32,17 @@ _Atomic uint32_t *stack_table_claim(const struct stack_key *key);
 /* False when the place has an id already: that one stays. */
 bool stack_table_settle(_Atomic uint32_t *place, uint32_t id);
 
+/*
+ * Short cuts past key and search, for walks that were recalled: a walk's tag, of
+ * either kind, stands for what it gave. `where`: what else the key is made of.
+ */
+struct stack_pair {
+    uint64_t native, python, where;
+};
+
+/* Id that was kept for a pair of walks; 0: none. */
+uint32_t stack_pair_find(const struct stack_pair *pair);
+/* `id`: what stack_table_find said of it. */
+void stack_pair_keep(const struct stack_pair *pair, uint32_t id);
+
 #endif

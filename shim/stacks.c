@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where an event came from: both walks, one hash over what they found, one look
- * into the table. Only a stack that is not there yet is described and sent.
+ * into the table. Only a stack that is not there yet is described and sent. Walks
+ * that went before are recalled (python_memo.h, unwind_memo.h); where both are,
+ * their pair has the id.
  *
  * Everything lies on the caller's stack, so a signal handler may capture while it
  * interrupts a capture, and a jump out of one leaves at most an entry that the
@@ -38,6 +40,7 @@ struct capture {
     enum vs_stack_note native_note;
     enum vs_stack_note python_note;
     uint32_t generation; /* of the module map */
+    uint32_t process;    /* shim_generation() */
 };
 
 static _Atomic uint32_t last_id;
@@ -112,15 +115,21 @@ struct sums {
     wide native, python;
 };
 
+/* What a stack's id depends on beside the stack: shim_generation(), and that of the module map. */
+static inline uint64_t where(uint32_t process, uint32_t generation)
+{
+    return (uint64_t)process << 32 | generation;
+}
+
 /* How many words of each kind is part of it, so that no two stacks read alike. */
 static inline struct stack_key key_of(const struct capture *capture, const struct sums *sums)
 {
     uint64_t shape = (uint64_t)capture->native_count | (uint64_t)capture->python_count << 16 |
                      (uint64_t)capture->native_note << 32 | (uint64_t)capture->python_note << 48;
-    uint64_t where = (uint64_t)shim_generation() << 32 | capture->generation;
     /* An odd factor keeps all bits, and apart what has the same keys. */
     wide odd = (wide)0x9e3779b97f4a7c15ULL << 64 | 0xf39cc0605cedc835ULL;
-    wide sum = sums->native + sums->python * odd + pair(&keys[KEYS - 2], shape, where);
+    wide sum = sums->native + sums->python * odd +
+               pair(&keys[KEYS - 2], shape, where(capture->process, capture->generation));
     uint64_t key = scramble((uint64_t)sum);
     uint64_t check = (uint64_t)(sum >> 64);
     return (struct stack_key){key != 0 ? key : 1, check != 0 ? check : 1};
@@ -160,31 +169,6 @@ static void walk(struct capture *capture)
     capture->generation = modules_generation();
     walk_python(capture);
     walk_native(capture);
-}
-
-/* The native walk, or that it would be one that is remembered: then without its words. */
-static inline bool recall_native(struct capture *capture, const struct unwind_start *start,
-                                 struct sums *sums)
-{
-    struct unwind_known known;
-    if (!shim_config.want_native || !unwind_recall(start, (uint64_t)sums->python, &known)) {
-        return false;
-    }
-    capture->native_count = known.count;
-    capture->native_note = known.note;
-    sums->native = (wide)known.sum[1] << 64 | known.sum[0];
-    return true;
-}
-
-/* Never inlined: as capture_new. Only a stack that comes again is worth it. */
-__attribute__((noinline)) static void remember_native(const struct capture *capture,
-                                                      const struct unwind_start *start,
-                                                      const struct sums *sums)
-{
-    struct unwind_known known = {.sum = {(uint64_t)sums->native, (uint64_t)(sums->native >> 64)},
-                                 .count = capture->native_count,
-                                 .note = capture->native_note};
-    unwind_remember(start, (uint64_t)sums->python, capture->native, &known);
 }
 
 static bool is_empty(const struct capture *capture)
@@ -370,39 +354,141 @@ __attribute__((noinline)) static uint32_t capture_new(struct capture *capture,
 
 /* ---- for the other rooms ------------------------------------------------------------ */
 
+/* ---- walks that went before -------------------------------------------------------------- */
+
+/* What was recalled: of a kind that is not wanted, nothing. */
+struct recalled {
+    struct unwind_known native;
+    struct python_known python;
+    bool is_native, is_python;
+};
+
+static inline bool recall_python(struct recalled *recalled)
+{
+    if (!shim_config.want_python) {
+        recalled->python = (struct python_known){0};
+        return true;
+    }
+    return python_recall(&recalled->python);
+}
+
+/* The sum of the Python frames tells apart what looks alike from here. */
+static inline bool recall_native(const struct unwind_start *start, uint64_t python_sum,
+                                 struct recalled *recalled)
+{
+    if (!shim_config.want_native) {
+        recalled->native = (struct unwind_known){0};
+        return true;
+    }
+    return unwind_recall(start, python_sum, &recalled->native);
+}
+
+static inline wide sum_of(const uint64_t *halves)
+{
+    return (wide)halves[1] << 64 | halves[0];
+}
+
+static void halve(uint64_t *halves, wide sum)
+{
+    halves[0] = (uint64_t)sum;
+    halves[1] = (uint64_t)(sum >> 64);
+}
+
+/* The walks that were not recalled; what is known of both. */
+static void complete(struct capture *capture, struct recalled *recalled, struct sums *sums)
+{
+    if (recalled->is_native) {
+        capture->native_count = recalled->native.count;
+        capture->native_note = recalled->native.note;
+        sums->native = sum_of(recalled->native.sum);
+    } else {
+        walk_native(capture);
+        sums->native = sum_native(capture->native, capture->native_count);
+    }
+    if (recalled->is_python) {
+        capture->python_count = recalled->python.count;
+        capture->python_note = recalled->python.note;
+        sums->python = sum_of(recalled->python.sum);
+    }
+}
+
+/* Only a stack that comes again is worth it. */
+static void remember(const struct capture *capture, const struct unwind_start *start,
+                     struct recalled *recalled, const struct sums *sums, uint32_t id)
+{
+    if (recalled->is_native && recalled->is_python) {
+        struct stack_pair pair = {recalled->native.tag, recalled->python.tag,
+                                  where(capture->process, capture->generation)};
+        stack_pair_keep(&pair, id);
+        return;
+    }
+    if (!recalled->is_python) {
+        recalled->python.count = capture->python_count;
+        recalled->python.note = capture->python_note;
+        halve(recalled->python.sum, sums->python);
+        python_remember(&recalled->python);
+    }
+    if (!recalled->is_native) {
+        recalled->native.count = capture->native_count;
+        recalled->native.note = capture->native_note;
+        halve(recalled->native.sum, sums->native);
+        unwind_remember(start, (uint64_t)sums->python, capture->native, &recalled->native);
+    }
+}
+
+/* Never inlined: what a remembered stack costs should not grow by this. */
+__attribute__((noinline)) static uint32_t
+capture_by_walking(const struct unwind_start *start, uint32_t generation, struct recalled *recalled)
+{
+    uint64_t native[shim_config.depth];
+    struct python_frame python[shim_config.depth];
+    struct capture capture = {
+        .native = native, .python = python, .generation = generation, .process = shim_generation()};
+    struct sums sums = {0};
+    if (!recalled->is_python) {
+        walk_python(&capture);
+        sums.python = sum_python(python, capture.python_count);
+        recalled->is_native = recall_native(start, (uint64_t)sums.python, recalled);
+    }
+    complete(&capture, recalled, &sums);
+    if (is_empty(&capture)) {
+        return 0;
+    }
+    struct stack_key key = key_of(&capture, &sums);
+    uint32_t known = stack_table_find(&key);
+    if (known != 0) {
+        remember(&capture, start, recalled, &sums, known);
+        return known;
+    }
+    if (recalled->is_python) {
+        walk_python(&capture);
+    }
+    if (recalled->is_native) {
+        walk_native(&capture);
+    }
+    return capture_new(&capture, &key);
+}
+
 uint32_t stacks_capture(void)
 {
     if (!wanted()) {
         return 0;
     }
     const struct unwind_start start = UNWIND_START();
-    uint64_t native[shim_config.depth];
-    struct python_frame python[shim_config.depth];
-    struct capture capture = {
-        .native = native, .python = python, .generation = modules_generation()};
-    struct sums sums;
-    walk_python(&capture);
-    sums.python = sum_python(python, capture.python_count);
-    bool recalled = recall_native(&capture, &start, &sums);
-    if (!recalled) {
-        walk_native(&capture);
-        sums.native = sum_native(native, capture.native_count);
-    }
-    if (is_empty(&capture)) {
-        return 0;
-    }
-    struct stack_key key = key_of(&capture, &sums);
-    uint32_t known = stack_table_find(&key);
-    if (__builtin_expect(known != 0, 1)) {
-        if (!recalled && capture.native_count > 0) {
-            remember_native(&capture, &start, &sums);
+    const uint32_t generation = modules_generation();
+    struct recalled recalled;
+    recalled.is_python = recall_python(&recalled);
+    recalled.is_native =
+        recalled.is_python && recall_native(&start, recalled.python.sum[0], &recalled);
+    if (recalled.is_native) {
+        const struct stack_pair pair = {recalled.native.tag, recalled.python.tag,
+                                        where(shim_generation(), generation)};
+        uint32_t known = stack_pair_find(&pair);
+        if (__builtin_expect(known != 0, 1)) {
+            return known;
         }
-        return known;
     }
-    if (recalled) {
-        walk_native(&capture);
-    }
-    return capture_new(&capture, &key);
+    return capture_by_walking(&start, generation, &recalled);
 }
 
 void stacks_prepare(void)

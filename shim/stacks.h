@@ -82,6 +82,26 @@ struct python_frame {
  * *note as for unwind_here. NONE and 0 frames: no Python here.
  */
 unsigned python_walk(struct python_frame *frames, unsigned max, enum vs_stack_note *note);
+/* A walk's result without its frames; the sum is the caller's, made of them. */
+struct python_known {
+    uint64_t sum[2];
+    uint32_t count;
+    enum vs_stack_note note;
+    uint64_t age; /* what else walks depended on when it was asked for (python_memo.h) */
+    uint64_t tag; /* tells it from every other walk that is or was remembered */
+};
+
+/*
+ * True when python_walk with `max` frames, one and the same in a process, would give
+ * what it gave before, or nothing at all: then its sum is 0. If not, known->age is
+ * filled in, for python_remember.
+ */
+bool python_recall(struct python_known *known);
+/*
+ * python_walk was called right after python_recall, and the code objects of its
+ * frames have ids: remembered, if it can be.
+ */
+void python_remember(const struct python_known *known);
 /*
  * A stack's words from its frames, the notes aside: names code objects (sends
  * CODE records) and decodes lines. Only right after python_walk, before anything

@@ -12,13 +12,12 @@
 #include "unwind_rules.h"
 
 #ifndef UNWIND_MEMO_BITS     /* fewer in a test, where all crowd into a few */
-#define UNWIND_MEMO_BITS 10U /* 1 MiB of them, touched where used */
+#define UNWIND_MEMO_BITS 10U /* 1.5 MiB of them, touched where used */
 #endif
 #define SLOTS_MAX 120U
 #define SLOTS_AT_ONCE 4U
 _Static_assert(SLOTS_MAX % SLOTS_AT_ONCE == 0, "the last ones are filled up");
 #define WORD_BYTES 8U
-#define PLACE_SHIFT 48U /* a slot: the place in words above sp, and below it the word itself */
 #define PLACES (1ULL << 16)
 #define USES_BP (1U << 31)
 #define NOTE_SHIFT 16U
@@ -30,8 +29,10 @@ struct memo {
     _Atomic uint32_t age;   /* of the rules */
     _Atomic uint32_t shape; /* words told, their note, USES_BP */
     _Atomic uint32_t slots;
+    _Atomic uint32_t reach;  /* no place lies so far */
     _Atomic uint32_t missed; /* by other walks since it was of use */
-    _Atomic uint64_t slot[SLOTS_MAX];
+    _Atomic uint64_t word[SLOTS_MAX];
+    _Atomic uint32_t place[SLOTS_MAX]; /* of it, in words above sp */
 } __attribute__((aligned(64)));
 
 static struct memo memos[1U << UNWIND_MEMO_BITS];
@@ -50,11 +51,6 @@ static uint64_t load(const _Atomic uint64_t *place)
 static uint32_t load_half(const _Atomic uint32_t *place)
 {
     return atomic_load_explicit(place, memory_order_relaxed);
-}
-
-static uint64_t word_of(uint64_t slot)
-{
-    return slot & ((1ULL << PLACE_SHIFT) - 1);
 }
 
 /* ---- recalling ---------------------------------------------------------------------- */
@@ -82,21 +78,24 @@ static bool stack_is_alike(const struct memo *memo, uint64_t turn, uint64_t sp)
 {
     struct unwind_stack stack;
     unwind_stack_open(&stack, sp);
-    uint64_t room = (stack.end - sp) / WORD_BYTES;
     uint32_t slots = load_half(&memo->slots);
+    if (load_half(&memo->reach) > (stack.end - sp) / WORD_BYTES) {
+        return false;
+    }
     for (uint32_t i = 0; i < slots && i < SLOTS_MAX; i += SLOTS_AT_ONCE) {
-        uint64_t slot[SLOTS_AT_ONCE];
+        uint64_t word[SLOTS_AT_ONCE];
+        uint64_t place[SLOTS_AT_ONCE];
 #pragma GCC unroll 4
         for (uint32_t j = 0; j < SLOTS_AT_ONCE; j++) {
-            slot[j] = load(&memo->slot[i + j]);
+            word[j] = load(&memo->word[i + j]);
+            place[j] = load_half(&memo->place[i + j]);
         }
         if (!is_turn(memo, turn)) {
             return false;
         }
 #pragma GCC unroll 4
         for (uint32_t j = 0; j < SLOTS_AT_ONCE; j++) {
-            uint64_t place = slot[j] >> PLACE_SHIFT;
-            if (place >= room || unwind_word(sp + place * WORD_BYTES) != word_of(slot[j])) {
+            if (unwind_word_above(sp, place[j]) != word[j]) {
                 return false;
             }
         }
@@ -118,6 +117,7 @@ bool unwind_recall(const struct unwind_start *start, uint64_t hint, struct unwin
     known->sum[1] = load(&memo->sum[1]);
     known->count = shape & ((1U << NOTE_SHIFT) - 1);
     known->note = (enum vs_stack_note)(shape >> NOTE_SHIFT);
+    known->tag = turn << UNWIND_MEMO_BITS | (uint64_t)(memo - memos);
     if (load_half(&memo->missed) != 0) {
         atomic_store_explicit(&memo->missed, 0, memory_order_relaxed);
     }
@@ -133,8 +133,9 @@ struct draft {
     uint64_t bp_at;      /* where rbp came from, if nothing depended on it yet; 0: not from there */
     bool bp_is_first;    /* rbp is still that of the beginning */
     bool uses_bp;
-    uint32_t slots;
-    uint64_t slot[SLOTS_MAX];
+    uint32_t slots, reach;
+    uint64_t word[SLOTS_MAX];
+    uint32_t place[SLOTS_MAX];
 };
 
 /* The walk depends on the word at `address`. False: it cannot be kept. */
@@ -145,9 +146,12 @@ static bool depend_on(struct draft *draft, uint64_t address, uint64_t *word)
         draft->end - draft->begin < bytes + WORD_BYTES || draft->slots == SLOTS_MAX) {
         return false;
     }
+    uint32_t place = (uint32_t)(bytes / WORD_BYTES);
     *word = unwind_word(address);
-    draft->slot[draft->slots++] = bytes / WORD_BYTES << PLACE_SHIFT | *word;
-    return *word >> PLACE_SHIFT == 0;
+    draft->reach = draft->reach > place ? draft->reach : place + 1;
+    draft->place[draft->slots] = place;
+    draft->word[draft->slots++] = *word;
+    return true;
 }
 
 static bool depend_on_bp(struct draft *draft)
@@ -261,10 +265,13 @@ static void write_memo(struct memo *memo, uint32_t age, const struct unwind_star
     store_half(&memo->shape,
                known->count | (uint32_t)known->note << NOTE_SHIFT | (draft->uses_bp ? USES_BP : 0));
     store_half(&memo->slots, draft->slots);
+    store_half(&memo->reach, draft->reach);
     store_half(&memo->missed, 0);
     for (uint32_t i = 0; i < draft->slots || i % SLOTS_AT_ONCE != 0; i++) {
         /* Filled up with the last one, which is there once more. */
-        store(&memo->slot[i], draft->slot[i < draft->slots ? i : draft->slots - 1]);
+        uint32_t from = i < draft->slots ? i : draft->slots - 1;
+        store(&memo->word[i], draft->word[from]);
+        store_half(&memo->place[i], draft->place[from]);
     }
     atomic_store_explicit(&memo->turn, turn + 2, memory_order_release); /* unwind_recall */
 }

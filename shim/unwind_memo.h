@@ -69,6 +69,8 @@ struct unwind_known {
     uint64_t sum[2];
     uint32_t count;
     enum vs_stack_note note;
+    uint64_t
+        tag; /* of one that is recalled: tells it from every other one that is or was remembered */
 };
 
 /* True when the walk from `start` would be one that is remembered. */

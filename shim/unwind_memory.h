@@ -49,4 +49,17 @@ static inline uint64_t unwind_word(uint64_t address)
     return value;
 }
 
+/* The same, so many words above. */
+static inline uint64_t unwind_word_above(uint64_t address, uint64_t words)
+{
+    uint64_t value;
+#if defined(__x86_64__)
+    /* Volatile: not before the checks that it comes after. */
+    __asm__ volatile("movq (%1,%2,8), %0" : "=r"(value) : "r"(address), "r"(words));
+#else
+    value = unwind_word(address + words * sizeof(uint64_t));
+#endif
+    return value;
+}
+
 #endif

@@ -19,6 +19,33 @@ def recursion(depth):
     )
 
 
+def twins(times):
+    """Alike to the last instruction: up to 3.10 their frames lie in the same places, one after the other."""
+    source = "def %s(depth):\n  return %s(depth - 1) if depth else check('twins', capture(), here())"
+    made = []
+    for name in ("left", "right"):
+        space = dict(globals())
+        exec(source % (name, name), space)
+        made.append(space[name])
+    for i in range(2 * times):
+        made[i % 2](3)
+
+
+def last():
+    check("last", capture(), here())
+
+
+def calls(function):
+    return function()
+
+
+def by_the_same_call(times):
+    """Once within the interpreter loop, once by a call of its own: in 3.11 the frames differ in that alone."""
+    functions = last, functools.partial(last)
+    for i in range(2 * times):
+        calls(functions[i % 2])
+
+
 # ---- generators -------------------------------------------------------------------------
 
 
@@ -426,5 +453,7 @@ def all_of_it(rounds):
         for case in (generators, sending, comprehensions, through_c, class_bodies, dunder_methods,
                      coroutines, exceptions, lines):
             case()
+    twins(rounds * 10)
+    by_the_same_call(rounds * 10)
     hot(rounds * 10)
     sys.stdout.flush()

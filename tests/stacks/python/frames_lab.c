@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "lifecycle.h"
+#include "python_memo.h"
 #include "python_parts.h"
 #include "shim.h"
 
@@ -258,6 +259,54 @@ static const struct memo *resolve(const struct python_frame *raw, unsigned count
     return memo;
 }
 
+/* ---- walks that are remembered ------------------------------------------------------- */
+
+static _Atomic uint64_t walks_recalled, walks_different;
+
+/* All that is told of a walk, its sum one over every frame. */
+static struct python_known known_of(const struct python_frame *raw, unsigned count,
+                                    enum vs_stack_note note)
+{
+    return (struct python_known){
+        .sum = {hash_of(raw, count), ~hash_of(raw, count)}, .count = count, .note = note};
+}
+
+static bool tells(const struct python_known *known, const struct python_frame *raw, unsigned count,
+                  enum vs_stack_note note)
+{
+    const struct python_known made = known_of(raw, count, note);
+    return known->count == count && known->note == note &&
+           (count == 0 || memcmp(known->sum, made.sum, sizeof(made.sum)) == 0);
+}
+
+/*
+ * The walk, made whether it is recalled or not: then it has to be the one recalled,
+ * unless the age of memos or the interpreter ended in between.
+ */
+static unsigned walk(struct python_frame *raw, unsigned max, enum vs_stack_note *note,
+                     struct python_known *known, bool *recalled)
+{
+    uint64_t age = atomic_load(&python_memo_age);
+    *recalled = max == FRAMES_MAX && python_recall(known);
+    unsigned count = python_walk(raw, max, note);
+    if (*recalled && *note != VS_STACK_NOTE_PYTHON_FINALIZING &&
+        age == atomic_load(&python_memo_age)) {
+        walks_recalled++;
+        walks_different += !tells(known, raw, count, *note);
+    }
+    return count;
+}
+
+static void remember(struct python_known *known, const struct python_frame *raw, unsigned count,
+                     enum vs_stack_note note)
+{
+    const struct python_known made = known_of(raw, count, note);
+    known->count = count;
+    known->note = note;
+    memcpy(known->sum, made.sum, sizeof(made.sum));
+    python_remember(known);
+}
+
 /* ---- one capture ---------------------------------------------------------------------- */
 
 /* What one capture saw. Code that interrupts the caller captures into another. */
@@ -357,9 +406,14 @@ SHIM_EXPORT struct result *frames_capture_at_most(unsigned max)
 {
     struct python_frame raw[FRAMES_MAX];
     enum vs_stack_note note;
-    unsigned count = python_walk(raw, max < FRAMES_MAX ? max : FRAMES_MAX, &note);
+    struct python_known known;
+    bool recalled;
+    unsigned count = walk(raw, max < FRAMES_MAX ? max : FRAMES_MAX, &note, &known, &recalled);
     int places = places_of_loops();
     const struct memo *memo = resolve(raw, count);
+    if (memo != NULL && !recalled && max >= FRAMES_MAX) {
+        remember(&known, raw, count, note); /* its code objects have ids */
+    }
     struct result *result = calloc(1, sizeof(*result));
     result->note = (int32_t)note;
     result->native = native_loops();
@@ -443,6 +497,17 @@ SHIM_EXPORT void frames_forget(void)
 SHIM_EXPORT uint64_t frames_hits(void)
 {
     return memos.hits;
+}
+
+/* Walks recalled, and those of them that were not the ones made. */
+SHIM_EXPORT uint64_t frames_recalled(void)
+{
+    return walks_recalled;
+}
+
+SHIM_EXPORT uint64_t frames_different(void)
+{
+    return walks_different;
 }
 
 SHIM_EXPORT void frames_ring_is_full(int full)

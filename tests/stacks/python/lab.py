@@ -28,6 +28,7 @@ for library in (free, held):
     library.frames_release.restype = None
     library.frames_records.restype = ctypes.c_uint64
     library.frames_hits.restype = ctypes.c_uint64
+    library.frames_recalled.restype = library.frames_different.restype = ctypes.c_uint64
     library.frames_version.restype = ctypes.c_uint32
     library.frames_line.restype = ctypes.c_uint32
     library.frames_line.argtypes = [ctypes.c_uint64, ctypes.c_int32]
@@ -191,6 +192,10 @@ def finish(least):
           % (sys.version.split()[0], counts["compared"], counts["frames"], counts["entering"], counts["entries"],
              "" if counts["loops"] else " (the loop's parts have no names)", free.frames_records(),
              free.frames_hits()))
+    recalled, different = free.frames_recalled(), free.frames_different()
+    print("  %d walks recalled, %d of them not the ones made" % (recalled, different))
+    if different:
+        failures["recalled walks"] = different
     for name, times in sorted(failures.items()):
         print("  %s: %d times" % (name, times))
     if counts["compared"] < least:

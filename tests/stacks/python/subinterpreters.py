@@ -54,11 +54,35 @@ def starter(source, times):
         interpreters.destroy(interpreter)
 
 
+# Each interpreter gives its code objects the versions of the last one's, and often their places.
+ALIKE = """
+import sys
+sys.path.insert(0, %r)
+import lab
+lab.counts["loops"] = False
+space = {"check": lab.check, "capture": lab.capture, "here": lab.here}
+exec("def %s():\\n for i in range(4): check('alike', capture(), here())", space)
+for _ in range(3):
+    space[%r]()
+if lab.failures:
+    raise RuntimeError(repr(lab.failures))
+"""
+
+
+def alike(times):
+    for i in range(times):
+        name = "interpreter_%03d" % i
+        interpreter = create()
+        run(interpreter, ALIKE % (folder, name, name))
+        interpreters.destroy(interpreter)
+
+
 lab.open_lab(loops=False)
 cases_code.same_address(500)
 folder = os.path.dirname(os.path.abspath(__file__))
 if sys.version_info >= (3, 12):
     starter(INSIDE % (folder, 500), 4)
+    alike(8)
 else:
     starter(BEFORE % folder, 4)
 cases_code.same_address(500)

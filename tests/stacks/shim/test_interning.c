@@ -261,6 +261,86 @@ Test(interning, frame_pointers_are_given_up_at_the_first_difference)
     cr_assert_eq(consumer.ring->native_method, VS_NATIVE_TABLES);
 }
 
+/* ---- walks that went before -------------------------------------------------------------- */
+
+#define KINDS 30U /* so many of each: their pairs are more than there are places for */
+
+/* The native walk `native` under the Python one `python`: of other lengths, each. */
+static void stack_of(unsigned native, unsigned python)
+{
+    lab_stack(0x1000 + (uint64_t)native * 0x10000, 5 + native % 3, 0);
+    lab_walk.python_count = 2 + python % 2;
+    for (unsigned i = 0; i < lab_walk.python_count; i++) {
+        lab_walk.python[i] =
+            (struct python_frame){.code = 1 + i, .version = 7, .offset = (int32_t)(2 * python)};
+    }
+    lab_tables = lab_walk;
+}
+
+static uint32_t made_without_recalling(void)
+{
+    lab_recalls = false;
+    uint32_t id = stacks_capture();
+    lab_recalls = true;
+    return id;
+}
+
+/* Sent just now: what the walks find, though both were recalled. */
+static void expect_words_sent(struct consumer *consumer)
+{
+    const uint64_t *words = drain(consumer)->last;
+    for (unsigned i = 0; i < lab_walk.native_count; i++) {
+        cr_assert_eq(*words++, lab_walk.native[i]);
+    }
+    for (unsigned i = 0; i < lab_walk.python_count; i++) {
+        const struct python_frame *frame = &lab_walk.python[i];
+        cr_assert_eq(*words++, vs_frame_interpreter((uint32_t)frame->code, (uint32_t)frame->offset,
+                                                    frame->entry));
+    }
+}
+
+/* Each pair, some times: always the id that a walk gives. */
+static void capture_pairs(void)
+{
+    for (unsigned i = 0; i < 3 * KINDS * KINDS; i++) {
+        stack_of(i % KINDS, i / KINDS % KINDS);
+        uint32_t id = stacks_capture();
+        cr_assert_neq(id, 0);
+        cr_assert_eq(stacks_capture(), id);
+        cr_assert_eq(made_without_recalling(), id);
+    }
+}
+
+Test(interning, walks_that_are_recalled_have_the_ids_of_walks_that_are_made)
+{
+    struct consumer consumer = lab_begin(RING);
+    lab_recalls = true;
+    capture_pairs();
+    cr_assert_gt(lab_recalled, 4 * KINDS * KINDS);
+    cr_assert_eq(consumer.ring->stacks_sent, KINDS * KINDS);
+    cr_assert_eq(consumer.ring->stacks_inline, 0);
+    struct sent *sent = drain(&consumer);
+    for (unsigned i = 0; i < KINDS * KINDS; i++) {
+        stack_of(i % KINDS, i / KINDS);
+        cr_assert_eq(sent->count[stacks_capture()], lab_walk.native_count + lab_walk.python_count);
+    }
+    lab_modules_generation++;
+    capture_pairs();
+    cr_assert_eq(consumer.ring->stacks_sent, 2 * KINDS * KINDS, "in another generation others");
+    lab_page.generation++;
+    capture_pairs();
+    cr_assert_eq(consumer.ring->stacks_sent, 3 * KINDS * KINDS, "and in another process");
+    drain(&consumer);
+    lab_modules_generation++;
+    for (unsigned i = 0; i < KINDS; i++) {
+        stack_of(i, i * 7 % KINDS);
+        lab_recalled = 0;
+        stacks_capture();
+        cr_assert_eq(lab_recalled, 2);
+        expect_words_sent(&consumer);
+    }
+}
+
 /* ---- interrupted between claim and commit --------------------------------------------- */
 
 static pthread_barrier_t stopped, go_on;
