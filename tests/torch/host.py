@@ -105,7 +105,7 @@ def faults_of_limit(said, report, page):
 
 def check(arguments):
     wrong = faults(*run(arguments, "host.py"))
-    wrong += faults_of_limit(*run(arguments, "pinned.py",
+    wrong += faults_of_limit(*run(arguments, "pinned_rounding.py",
                                   PYTORCH_ALLOC_CONF="pinned_max_round_threshold_mb:1"))
     for fault in wrong:
         print(f"WRONG {fault}")

@@ -293,7 +293,7 @@ def faults_of_case(arguments, name):
 def faults_of_twin(arguments, name):
     said = CASES[name][1]
     reports, page = play(arguments, name, True)
-    faults = [fault for report in reports for fault in check.faults_of_twin(False, report)]
+    faults = [fault for report in reports for fault in check.faults_of_twin(False, None, report)]
     faults += [f"failures: {report['failures']}" for report in reports if report["failures"]]
     faults += [f"growth: {report['growth']}" for report in reports if report["growth"]]
     faults += [f"{text!r} is on the page:\n{page}" for text in said if text in page]
