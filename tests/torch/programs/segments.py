@@ -7,6 +7,7 @@ usage: segments.py INSTANTS FILE: writes one JSON line per instant, with its mar
 """
 import ctypes
 import json
+import os
 import random
 import sys
 
@@ -15,6 +16,9 @@ import torch
 
 SEED = 20260117
 OPERATIONS_PER_INSTANT = 12
+# There PyTorch 2.15 fails (INTERNAL ASSERT, cudaMalloc_count > 0) where the cache is emptied after
+# a pool of the program's own was used, as the beginning of a capture does: first these, then pools.
+EXPANDABLE = "expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
 
 
 def snapshot_line(name):
@@ -33,6 +37,7 @@ class Run:
         self.model = torch.nn.Sequential(torch.nn.Linear(96, 257), torch.nn.ReLU(),
                                          torch.nn.Linear(257, 33)).cuda()
         self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.own_pools = not EXPANDABLE
         self.seen = {"pending": 0, "private": 0, "holes": 0, "own_pools": 0}
 
     def size(self):
@@ -58,8 +63,12 @@ class Run:
             tensor.add_(1)
         tensor.record_stream(stream)
 
+    def may_empty(self):
+        return not (EXPANDABLE and self.own_pools)
+
     def empty_cache(self):
-        torch.cuda.empty_cache()
+        if self.may_empty():
+            torch.cuda.empty_cache()
 
     def train(self):
         rows = self.random.randint(1, 4000)
@@ -68,6 +77,8 @@ class Run:
         self.optimizer.zero_grad()
 
     def capture(self):
+        if not self.may_empty():
+            return
         graph, static = torch.cuda.CUDAGraph(), torch.ones(self.size(), device="cuda")
         pool = self.graphs[-1][0].pool() if self.graphs and self.random.random() < 0.3 else None
         with torch.cuda.graph(graph, pool=pool):
@@ -92,7 +103,7 @@ class Run:
 
     def use_pool(self):
         """Blocks in a pool of the program's own; what is freed inside and outside goes back to it."""
-        if not hasattr(torch.cuda, "MemPool"):
+        if not self.own_pools or not hasattr(torch.cuda, "MemPool"):
             return
         if len(self.pools) < 3:
             self.pools.append(torch.cuda.MemPool())
@@ -130,6 +141,7 @@ def main():
     run = Run()
     with open(path, "w", encoding="utf-8") as out:
         for number in range(instants):
+            run.own_pools = run.own_pools or number > instants // 2
             for _ in range(run.random.randint(1, 2 * OPERATIONS_PER_INSTANT)):
                 run.operate()
             name = f"instant {number}"
