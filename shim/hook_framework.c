@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One record of a library above CUDA, told before or after its own call. */
+/* Of a library above CUDA: one record, told before or after its own call, and that call. */
 #include "hook_framework.h"
 
+#include <errno.h>
+
 #include "devices.h"
+#include "real_table.h"
 
 uint64_t framework_tell(unsigned hook, struct vs_event *event, const void *caller)
 {
@@ -20,4 +23,15 @@ uint64_t framework_tell(unsigned hook, struct vs_event *event, const void *calle
     uint64_t sequence = shim_emit(event);
     thread_leave(thread, &frame);
     return sequence;
+}
+
+void *framework_real(unsigned hook, const void *caller)
+{
+    int saved_errno = errno;
+    void *real = real_for_module(hook, hook_module_of(caller));
+    if (real == NULL) {
+        hook_warn(HOOK_WARNING_REAL_MISSING);
+    }
+    errno = saved_errno;
+    return real;
 }

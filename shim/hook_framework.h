@@ -13,6 +13,10 @@
  */
 uint64_t framework_tell(unsigned hook, struct vs_event *event, const void *caller);
 
+/* The library's own function behind a hook, for who called from `caller`; NULL, with the warning
+   counted, where it is not known. errno stays. */
+void *framework_real(unsigned hook, const void *caller);
+
 /* hook_nccl.c: what a look-up of a hooked name that found `found` gets. */
 void *nccl_wrap(unsigned hook, void *found);
 

@@ -40,17 +40,6 @@ static SHIM_TLS struct {
     uint16_t kept;  /* entries of ours in the table */
 } group;
 
-static void *real_of(unsigned id, const void *caller)
-{
-    int saved_errno = errno;
-    void *real = real_for_module(id, hook_module_of(caller));
-    if (real == NULL) {
-        hook_warn(HOOK_WARNING_REAL_MISSING);
-    }
-    errno = saved_errno;
-    return real;
-}
-
 /* Communicators may be made before anything else is asked of CUDA. */
 static bool recording(void)
 {
@@ -169,7 +158,7 @@ SHIM_EXPORT int ncclGroupStart(void);
 int ncclGroupStart(void)
 {
     int (*real)(void);
-    *(void **)&real = real_of(HOOK_ncclGroupStart, __builtin_return_address(0));
+    *(void **)&real = framework_real(HOOK_ncclGroupStart, __builtin_return_address(0));
     int result = real != NULL ? real() : NCCL_INTERNAL_ERROR;
     if (result == NCCL_SUCCESS) {
         group.depth++;
@@ -181,7 +170,7 @@ SHIM_EXPORT int ncclGroupEnd(void);
 int ncclGroupEnd(void)
 {
     int (*real)(void);
-    *(void **)&real = real_of(HOOK_ncclGroupEnd, __builtin_return_address(0));
+    *(void **)&real = framework_real(HOOK_ncclGroupEnd, __builtin_return_address(0));
     int result = real != NULL ? real() : NCCL_INTERNAL_ERROR;
     if (group.depth != 0) {
         group.depth--;
@@ -201,15 +190,15 @@ int ncclGroupEnd(void)
     }
 
 /* Tells, calls and tells again; `name` as it is called with the arguments in parentheses. */
-#define CALL(name, types, arguments, parent)               \
-    int(*real) types;                                      \
-    *(void **)&real = real_of(HOOK_##name, making.caller); \
-    if (real == NULL) {                                    \
-        return NCCL_INTERNAL_ERROR;                        \
-    }                                                      \
-    tell_begin(&making, parent);                           \
-    int result = real arguments;                           \
-    made(&making, result);                                 \
+#define CALL(name, types, arguments, parent)                      \
+    int(*real) types;                                             \
+    *(void **)&real = framework_real(HOOK_##name, making.caller); \
+    if (real == NULL) {                                           \
+        return NCCL_INTERNAL_ERROR;                               \
+    }                                                             \
+    tell_begin(&making, parent);                                  \
+    int result = real arguments;                                  \
+    made(&making, result);                                        \
     return result
 
 SHIM_EXPORT int ncclCommInitRank(void **out, int ranks, struct nccl_unique_id id, int rank);
@@ -248,7 +237,7 @@ int ncclCommSplit(void *parent, int color, int key, void **out, void *config)
     struct making making = MAKING(ncclCommSplit, .ranks = 0);
     if (color < 0) {
         int (*split)(void *, int, int, void **, void *);
-        *(void **)&split = real_of(HOOK_ncclCommSplit, making.caller);
+        *(void **)&split = framework_real(HOOK_ncclCommSplit, making.caller);
         return split != NULL ? split(parent, color, key, out, config) : NCCL_INTERNAL_ERROR;
     }
     CALL(ncclCommSplit, (void *, int, int, void **, void *), (parent, color, key, out, config),
@@ -273,7 +262,7 @@ int ncclCommInitAll(void **out, int count, const int *devices)
     struct making all[ALL_MOST];
     int told = out == NULL || count < 0 ? 0 : count < ALL_MOST ? count : ALL_MOST;
     int (*real)(void **, int, const int *);
-    *(void **)&real = real_of(HOOK_ncclCommInitAll, caller);
+    *(void **)&real = framework_real(HOOK_ncclCommInitAll, caller);
     if (real == NULL) {
         return NCCL_INTERNAL_ERROR;
     }
@@ -318,7 +307,7 @@ static int end(unsigned hook, const void *caller, void *communicator)
                              .handle = HOOK_U64(communicator)};
     uint64_t sequence = 0;
     int (*real)(void *);
-    *(void **)&real = real_of(hook, caller);
+    *(void **)&real = framework_real(hook, caller);
     if (real == NULL) {
         return NCCL_INTERNAL_ERROR;
     }
@@ -356,7 +345,7 @@ int ncclMemAlloc(void **out, size_t bytes)
 {
     const void *caller = __builtin_return_address(0);
     int (*real)(void **, size_t);
-    *(void **)&real = real_of(HOOK_ncclMemAlloc, caller);
+    *(void **)&real = framework_real(HOOK_ncclMemAlloc, caller);
     if (real == NULL) {
         return NCCL_INTERNAL_ERROR;
     }

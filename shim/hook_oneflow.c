@@ -41,22 +41,11 @@ static void tell(unsigned hook, uint8_t kind, const void *address, size_t bytes,
     errno = saved_errno;
 }
 
-static void *real_of(unsigned hook, const void *caller)
-{
-    int saved_errno = errno;
-    void *real = real_for_module(hook, hook_module_of(caller));
-    if (real == NULL) {
-        hook_warn(HOOK_WARNING_REAL_MISSING);
-    }
-    errno = saved_errno;
-    return real;
-}
-
 SHIM_EXPORT struct maybe ALLOCATE(void *self, char **out, size_t bytes);
 struct maybe ALLOCATE(void *self, char **out, size_t bytes) {
     const void *caller = __builtin_return_address(0);
     struct maybe (*real)(void *, char **, size_t);
-    *(void **)&real = real_of(HOOK_OF(ALLOCATE), caller);
+    *(void **)&real = framework_real(HOOK_OF(ALLOCATE), caller);
     if (real == NULL) {
         return (struct maybe){0};
     }
@@ -76,7 +65,7 @@ void DEALLOCATE(void *self, char *address, size_t bytes)
 {
     const void *caller = __builtin_return_address(0);
     void (*real)(void *, char *, size_t);
-    *(void **)&real = real_of(HOOK_OF(DEALLOCATE), caller);
+    *(void **)&real = framework_real(HOOK_OF(DEALLOCATE), caller);
     if (address != NULL) {
         tell(HOOK_OF(DEALLOCATE), VS_KIND_FW_FREE, address, bytes, caller);
     }
@@ -89,7 +78,7 @@ SHIM_EXPORT struct maybe EXTEND(void *self, size_t bytes);
 struct maybe EXTEND(void *self, size_t bytes) {
     const void *caller = __builtin_return_address(0);
     struct maybe (*real)(void *, size_t);
-    *(void **)&real = real_of(HOOK_OF(EXTEND), caller);
+    *(void **)&real = framework_real(HOOK_OF(EXTEND), caller);
     if (real == NULL) {
         return (struct maybe){0};
     }

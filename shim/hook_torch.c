@@ -187,21 +187,10 @@ static void tell_pool(unsigned hook, const void *caller, struct vs_event event)
     errno = saved_errno;
 }
 
-static void *real_of(unsigned hook, const void *caller)
-{
-    int saved_errno = errno;
-    void *real = real_for_module(hook, hook_module_of(caller));
-    if (real == NULL) {
-        hook_warn(HOOK_WARNING_REAL_MISSING);
-    }
-    errno = saved_errno;
-    return real;
-}
-
 static struct c10_pool_id ask_pool(unsigned hook, const void *caller, void *pool, uint64_t use)
 {
     struct c10_pool_id (*real)(void *);
-    *(void **)&real = real_of(hook, caller);
+    *(void **)&real = framework_real(hook, caller);
     if (real == NULL) {
         return (struct c10_pool_id){0};
     }
@@ -217,7 +206,7 @@ static struct c10_pool_id ask_pool(unsigned hook, const void *caller, void *pool
 static void destroy_pool(unsigned hook, const void *caller, void *pool)
 {
     void (*real)(void *);
-    *(void **)&real = real_of(hook, caller);
+    *(void **)&real = framework_real(hook, caller);
     tell_pool(hook, caller,
               (struct vs_event){.kind = VS_KIND_MEM_POOL_DESTROY, .handle = HOOK_U64(pool)});
     if (real != NULL) {
