@@ -135,7 +135,7 @@ def compare_recorder(room):
 # ---- against the compiler's unwinder -------------------------------------------------------------
 
 def compare_native(room, count):
-    run_recorded(room, 3 + count // 300, {
+    run_recorded(room, 3 + count // 200, {  # some 280 events a step
         "LD_PRELOAD": CHECKED_SHIM,
         "VRAMSCOPE_COLLECTOR": os.path.join(lab.BUILD, "bin", "vramscope-collector"),
         "VS_CHECK_FILE": room.path("check"), "VS_CHECK_STACKS": str(count)})
@@ -154,6 +154,7 @@ def compare_native(room, count):
     lab.equal("stacks that differ from libunwind's", figures["differ_from_libunwind"], 0)
     lab.equal("remembered walks that are not the one made", figures["wrongly_recalled"], 0)
     lab.check(figures["recalled"] > count // 2, "too few walks were remembered ones")
+    lab.check(figures["compared"] - figures["recalled"] > 100, "too few walks were made ones")
 
 
 def main(arguments):
