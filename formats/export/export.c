@@ -45,26 +45,42 @@ static uint64_t resolve(const struct vs_export *export, int64_t bound_ns, uint64
     return last_ns > export->start_ns + back ? last_ns - back : export->start_ns;
 }
 
-/* Where a time is said from the trace's end, all events are read once more. */
+/* Whether the last event's time has to be known: a time is said from it, or may lie behind it. */
+static bool needs_end(const struct vs_export *export, uint64_t end_ns)
+{
+    const struct vs_window *window = &export->window;
+    if (window->has_from && window->from_ns >= 0 &&
+        (export->start_ns == 0 || export->start_ns + (uint64_t)window->from_ns > end_ns))
+        return true;
+    return (window->has_from && window->from_ns < 0) || (window->has_to && window->to_ns < 0) ||
+           export->at_ns < 0;
+}
+
+/* Where the trace's end has to be known, all events are read once more. */
 static int resolve_times(struct vs_export *export)
 {
     const struct vs_window *window = &export->window;
-    bool from_end = (window->has_from && window->from_ns < 0) ||
-                    (window->has_to && window->to_ns < 0) || export->at_ns < 0;
-    struct span span = {.first_only = !from_end};
     export->start_ns = vs_fact_count(json_object_get(export->clock, "start"), "monotonic_ns");
+    uint64_t last = vs_fact_count(export->end, "at_ns");
+    bool reads_all = needs_end(export, last);
+    struct span span = {.first_only = !reads_all};
     int result = 0;
-    if (from_end || export->start_ns == 0)
+    if (reads_all || export->start_ns == 0)
         result = vs_export_each(export, note_time, &span);
     if (export->start_ns == 0)
         export->start_ns = span.first_ns;
-    uint64_t last = vs_fact_count(export->end, "at_ns");
     if (span.last_ns > last)
         last = span.last_ns;
+    if (export->start_ns > last)
+        last = export->start_ns;
     export->from_ns = window->has_from ? resolve(export, window->from_ns, last) : 0;
     export->to_ns = window->has_to ? resolve(export, window->to_ns, last) : UINT64_MAX;
     export->moment_ns = resolve(export, export->at_ns, last);
-    return result == 0 && export->from_ns > export->to_ns ? -ERANGE : result;
+    if (result == 0 &&
+        (export->from_ns > export->to_ns || (window->has_from && export->from_ns > last)))
+        result = -ERANGE;
+    export->last_ns = last;
+    return result;
 }
 
 /* Whether a moment lies in a gap of a cut trace. */
@@ -101,6 +117,11 @@ static int check_moment(struct vs_export *export, struct vs_error *error)
     return -EDOM;
 }
 
+static uint64_t since_start(const struct vs_export *export, uint64_t time_ns)
+{
+    return time_ns > export->start_ns ? time_ns - export->start_ns : 0;
+}
+
 int vs_export_open(struct vs_export *export, struct vs_error *error)
 {
     int result = vs_reader_open(export->path, &export->reader, error);
@@ -118,8 +139,8 @@ int vs_export_open(struct vs_export *export, struct vs_error *error)
     if (result == -EDOM)
         return result;
     if (result == -ERANGE)
-        snprintf(error->text, sizeof(error->text), "%s: the window ends before it begins",
-                 export->path);
+        vs_window_error(export->path, since_start(export, export->from_ns),
+                        since_start(export, export->last_ns), error);
     else if (result != 0)
         snprintf(error->text, sizeof(error->text), "%s: %s while reading", export->path,
                  strerror(-result));

@@ -60,6 +60,7 @@ struct vs_export {
     struct vs_names names;
     json_t *process, *clock, *hooks, *end; /* never NULL afterwards */
     uint64_t start_ns;                     /* monotonic time of the trace's beginning */
+    uint64_t last_ns;                      /* what is known of its end, monotonic */
     uint64_t from_ns, to_ns;               /* monotonic, both inside; 0 and UINT64_MAX: all */
     uint64_t moment_ns;                    /* of VS_AT_TIME, monotonic */
     int read_error;                        /* after which there are no more events; 0 none */
@@ -80,7 +81,10 @@ extern const struct vs_export_format vs_export_formats[];
 /* NULL when there is none of that name. */
 const struct vs_export_format *vs_export_format(const char *name);
 
-/* Opens `path` and resolves the times asked for. -ERANGE: a window that ends before it begins. */
+/*
+ * Opens `path` and resolves the times asked for. -ERANGE: a window that ends before it begins, or
+ * begins after the run.
+ */
 int vs_export_open(struct vs_export *export, struct vs_error *error);
 void vs_export_close(struct vs_export *export);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format_size.h"
 #include "reader_facts.h"
 
 static int first_error(const int *results, size_t count)
@@ -98,6 +99,17 @@ static uint64_t resolve(int64_t bound_ns, uint64_t duration_ns)
     return back < duration_ns ? duration_ns - back : 0;
 }
 
+void vs_window_error(const char *path, uint64_t from_ns, uint64_t duration_ns,
+                     struct vs_error *error)
+{
+    if (from_ns > duration_ns)
+        snprintf(error->text, sizeof(error->text),
+                 "%s: the window begins after the run's end: the run took %s", path,
+                 vs_format_time(duration_ns).text);
+    else
+        snprintf(error->text, sizeof(error->text), "%s: the window ends before it begins", path);
+}
+
 int vs_summary_stretch(const struct vs_summary *summary, const struct vs_window *window,
                        uint64_t *from_ns, uint64_t *to_ns)
 {
@@ -117,10 +129,11 @@ static int resolve_window(struct vs_summary *summary, const struct vs_window *wi
     summary->read_error = 0;
     uint64_t duration =
         summary->last_ns > summary->start_ns ? summary->last_ns - summary->start_ns : 0;
+    summary->duration_ns = duration; /* that of the whole run: replaced when the window is read */
     summary->windowed = true;
     summary->from_ns = window->has_from ? resolve(window->from_ns, duration) : 0;
     summary->to_ns = window->has_to ? resolve(window->to_ns, duration) : duration;
-    return summary->from_ns <= summary->to_ns ? 0 : -ERANGE;
+    return summary->from_ns <= summary->to_ns && summary->from_ns <= duration ? 0 : -ERANGE;
 }
 
 static int begin_window(struct vs_summary *summary)
@@ -267,7 +280,7 @@ static int load(struct vs_summary *summary, const struct request *request, struc
     if (result == 0)
         result = finish(summary);
     if (result == -ERANGE)
-        snprintf(error->text, sizeof(error->text), "%s: the window ends before it begins", path);
+        vs_window_error(path, summary->from_ns, summary->duration_ns, error);
     else if (result != 0)
         snprintf(error->text, sizeof(error->text), "%s: %s while reading", path, strerror(-result));
     return result;

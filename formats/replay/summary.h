@@ -74,7 +74,8 @@ int vs_summary_load(const char *path, vs_timeline_row *row, void *row_self, stru
 /*
  * The same for a stretch of the run: peaks are those within it, live is what was
  * at its end, calls and failures count within it; objects, phases and losses are
- * counted from the beginning. -ERANGE: the window ends before it begins.
+ * counted from the beginning. -ERANGE: the window ends before it begins, or begins
+ * after the run.
  */
 int vs_summary_load_window(const char *path, const struct vs_window *window,
                            struct vs_summary **out, struct vs_error *error);
@@ -86,6 +87,12 @@ int vs_summary_load_rows(const char *path, const struct vs_window *window, vs_ti
                          void *row_self, struct vs_summary **out, struct vs_error *error);
 void vs_summary_free(struct vs_summary *summary);
 
+/*
+ * The line for a window of which nothing is left: `from_ns` as it was resolved, both
+ * since the trace's beginning.
+ */
+void vs_window_error(const char *path, uint64_t from_ns, uint64_t duration_ns,
+                     struct vs_error *error);
 /* A window in a trace that was read whole, in monotonic time. -ERANGE: it ends before it begins. */
 int vs_summary_stretch(const struct vs_summary *summary, const struct vs_window *window,
                        uint64_t *from_ns, uint64_t *to_ns);

@@ -113,8 +113,10 @@ def test_usage(here):
                   ("-f", "folded", "-o", "-", "--at", "noon", trace),
                   ("-f", "folded", "-o", "-", "--metric", "heat", trace)):
         complaint(here, *words, status=2)
-    assert "before it begins" in complaint(here, "-f", "csv", "-o", "-", "--from", "2", "--to",
-                                           "1", trace, status=1)
+    assert "before it begins" in complaint(here, "-f", "csv", "-o", "-", "--from", "2ns", "--to",
+                                           "1ns", trace, status=1)
+    assert "after the run's end" in complaint(here, "-f", "csv", "-o", "-", "--from", "3600",
+                                              trace, status=1)
     assert "nothing failed" in complaint(here, "-f", "folded", "-o", "-", "--at", "oom", trace,
                                          status=1)
     assert "there.vscope" in complaint(here, "-f", "csv", "-o", "x.csv", "there.vscope", status=1)
