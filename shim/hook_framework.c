@@ -25,6 +25,16 @@ uint64_t framework_tell(unsigned hook, struct vs_event *event, const void *calle
     return sequence;
 }
 
+void framework_tell_guarded(unsigned hook, struct vs_event event, const void *caller)
+{
+    int saved_errno = errno;
+    if (shim_recording() && !shim_config.disabled) {
+        event.device = VS_DEVICE_UNKNOWN;
+        framework_tell(hook, &event, caller);
+    }
+    errno = saved_errno;
+}
+
 void *framework_real(unsigned hook, const void *caller)
 {
     int saved_errno = errno;

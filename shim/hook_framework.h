@@ -13,6 +13,9 @@
  */
 uint64_t framework_tell(unsigned hook, struct vs_event *event, const void *caller);
 
+/* The same, if something is recorded at all, of an event that names no device. errno stays. */
+void framework_tell_guarded(unsigned hook, struct vs_event event, const void *caller);
+
 /* The library's own function behind a hook, for who called from `caller`; NULL, with the warning
    counted, where it is not known. errno stays. */
 void *framework_real(unsigned hook, const void *caller);

@@ -29,16 +29,12 @@ struct maybe {
 
 static void tell(unsigned hook, uint8_t kind, const void *address, size_t bytes, const void *caller)
 {
-    int saved_errno = errno;
-    if (shim_recording() && !shim_config.disabled) {
-        struct vs_event event = {.kind = kind,
-                                 .device = VS_DEVICE_UNKNOWN,
-                                 .address = HOOK_U64(address),
-                                 .size = bytes,
-                                 .extra = {UINT64_MAX, UINT64_MAX}};
-        framework_tell(hook, &event, caller);
-    }
-    errno = saved_errno;
+    framework_tell_guarded(hook,
+                           (struct vs_event){.kind = kind,
+                                             .address = HOOK_U64(address),
+                                             .size = bytes,
+                                             .extra = {UINT64_MAX, UINT64_MAX}},
+                           caller);
 }
 
 SHIM_EXPORT struct maybe ALLOCATE(void *self, char **out, size_t bytes);

@@ -177,16 +177,6 @@ struct c10_pool_id {
 
 enum { USE_OF_THREAD, USE_OF_ALL };
 
-static void tell_pool(unsigned hook, const void *caller, struct vs_event event)
-{
-    int saved_errno = errno;
-    if (shim_recording() && !shim_config.disabled) {
-        event.device = VS_DEVICE_UNKNOWN;
-        framework_tell(hook, &event, caller);
-    }
-    errno = saved_errno;
-}
-
 static struct c10_pool_id ask_pool(unsigned hook, const void *caller, void *pool, uint64_t use)
 {
     struct c10_pool_id (*real)(void *);
@@ -195,11 +185,12 @@ static struct c10_pool_id ask_pool(unsigned hook, const void *caller, void *pool
         return (struct c10_pool_id){0};
     }
     struct c10_pool_id id = real(pool);
-    tell_pool(hook, caller,
-              (struct vs_event){.kind = VS_KIND_MEM_POOL_ID,
-                                .handle = HOOK_U64(pool),
-                                .pool = use,
-                                .extra = {id.graph, id.user}});
+    framework_tell_guarded(hook,
+                           (struct vs_event){.kind = VS_KIND_MEM_POOL_ID,
+                                             .handle = HOOK_U64(pool),
+                                             .pool = use,
+                                             .extra = {id.graph, id.user}},
+                           caller);
     return id;
 }
 
@@ -207,8 +198,9 @@ static void destroy_pool(unsigned hook, const void *caller, void *pool)
 {
     void (*real)(void *);
     *(void **)&real = framework_real(hook, caller);
-    tell_pool(hook, caller,
-              (struct vs_event){.kind = VS_KIND_MEM_POOL_DESTROY, .handle = HOOK_U64(pool)});
+    framework_tell_guarded(
+        hook, (struct vs_event){.kind = VS_KIND_MEM_POOL_DESTROY, .handle = HOOK_U64(pool)},
+        caller);
     if (real != NULL) {
         real(pool);
     }

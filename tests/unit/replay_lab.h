@@ -111,14 +111,29 @@ static inline void lab_undo(struct lab *lab, uint64_t sequence, int32_t result)
 }
 
 /* A block of the imitated framework, which keeps its own totals. */
+static inline void lab_block_of(struct lab *lab, const struct vs_event *asked)
+{
+    struct vs_event event = *asked;
+    lab->allocated += event.size;
+    event.kind = VS_KIND_FW_ALLOC;
+    event.module = TORCH;
+    event.extra[0] = lab->allocated;
+    event.extra[1] = lab->reserved;
+    lab_put(lab, event);
+}
+
 static inline void lab_block(struct lab *lab, uint64_t address, uint64_t size)
 {
-    lab->allocated += size;
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_ALLOC,
-                                   .module = TORCH,
-                                   .address = address,
-                                   .size = size,
-                                   .extra = {lab->allocated, lab->reserved}});
+    lab_block_of(lab, &(struct vs_event){.address = address, .size = size});
+}
+
+/* On a stream of the program's. */
+static inline void lab_block_on(struct lab *lab, uint64_t address, uint64_t size, uint64_t stream,
+                                uint16_t flags)
+{
+    lab_block_of(
+        lab, &(struct vs_event){
+                 .address = address, .size = size, .stream = stream, .handle = 1, .flags = flags});
 }
 
 static inline void lab_block_free(struct lab *lab, uint64_t address, uint64_t size)

@@ -19,20 +19,6 @@ static void order(struct lab *lab, uint8_t kind, uint64_t handle, uint64_t strea
 }
 
 /* A block that the framework gives out on `stream`. */
-static void block_on(struct lab *lab, uint64_t address, uint64_t size, uint64_t stream,
-                     uint16_t flags)
-{
-    lab->allocated += size;
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_ALLOC,
-                                   .module = TORCH,
-                                   .address = address,
-                                   .size = size,
-                                   .stream = stream,
-                                   .handle = 1,
-                                   .flags = flags,
-                                   .extra = {lab->allocated, lab->reserved}});
-}
-
 static struct vs_segment segment_at(const struct lab *lab, uint64_t address)
 {
     struct vs_layout layout;
@@ -67,8 +53,8 @@ Test(cache, a_block_waits_for_all_its_events)
 {
     struct lab lab = lab_open();
     lab_segment(&lab, BASE, 20 * MIB);
-    block_on(&lab, BASE, 4 * MIB, STREAM, 0);
-    block_on(&lab, BASE + 4 * MIB, 2 * MIB, STREAM, 0);
+    lab_block_on(&lab, BASE, 4 * MIB, STREAM, 0);
+    lab_block_on(&lab, BASE + 4 * MIB, 2 * MIB, STREAM, 0);
     order(&lab, VS_KIND_EVENT_RECORD, EVENT, SIDE, 0);
     order(&lab, VS_KIND_EVENT_RECORD, EVENT + 1, STREAM, 0);
     lab_block_free(&lab, BASE, 4 * MIB);
@@ -92,7 +78,7 @@ Test(cache, a_waiting_block_holds_its_segment)
 {
     struct lab lab = lab_open();
     lab_segment(&lab, BASE, 20 * MIB);
-    block_on(&lab, BASE, 4 * MIB, STREAM, 0);
+    lab_block_on(&lab, BASE, 4 * MIB, STREAM, 0);
     order(&lab, VS_KIND_EVENT_RECORD, EVENT, SIDE, 0);
     lab_block_free(&lab, BASE, 4 * MIB);
     cr_assert_eq(segment_at(&lab, BASE).releasable_bytes, 0U);
@@ -105,9 +91,9 @@ Test(cache, events_that_are_not_for_a_block)
 {
     struct lab lab = lab_open();
     lab_segment(&lab, BASE, 20 * MIB);
-    block_on(&lab, BASE, MIB, STREAM, 0);
-    block_on(&lab, BASE + MIB, MIB, STREAM, 0);
-    block_on(&lab, BASE + 2 * MIB, MIB, STREAM, 0);
+    lab_block_on(&lab, BASE, MIB, STREAM, 0);
+    lab_block_on(&lab, BASE + MIB, MIB, STREAM, 0);
+    lab_block_on(&lab, BASE + 2 * MIB, MIB, STREAM, 0);
     order(&lab, VS_KIND_EVENT_RECORD, EVENT, SIDE, 0);
     order(&lab, VS_KIND_STREAM_CREATE, 0, SIDE + 1, 0); /* the thread went on to other things */
     lab_block_free(&lab, BASE, MIB);
@@ -128,14 +114,14 @@ Test(cache, what_waits_is_not_known_after_a_capture)
 {
     struct lab lab = lab_open();
     lab_segment(&lab, BASE, 20 * MIB);
-    block_on(&lab, BASE, MIB, STREAM, 0);
+    lab_block_on(&lab, BASE, MIB, STREAM, 0);
     order(&lab, VS_KIND_CAPTURE_BEGIN, 0, STREAM, 0);
     expect_pending(&lab, 0);
     lab_block_free(&lab, BASE, MIB);
     order(&lab, VS_KIND_CAPTURE_END, 1, STREAM, 0);
     cr_assert(!lab_bands(&lab).pending_known);
     order(&lab, VS_KIND_EVENT_RECORD, EVENT, SIDE, 0); /* only now, for a block we do not know */
-    block_on(&lab, BASE + 4 * MIB, MIB, STREAM, 0);
+    lab_block_on(&lab, BASE + 4 * MIB, MIB, STREAM, 0);
     cr_assert(!lab_bands(&lab).pending_known);
     order(&lab, VS_KIND_EVENT_QUERY, EVENT, 0, 0);
     expect_pending(&lab, 0);
@@ -146,7 +132,7 @@ Test(cache, nothing_is_known_after_a_loss)
 {
     struct lab lab = lab_open();
     lab_segment(&lab, BASE, 20 * MIB);
-    block_on(&lab, BASE, MIB, STREAM, 0);
+    lab_block_on(&lab, BASE, MIB, STREAM, 0);
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_LOSS, .extra = {1, 0}});
     cr_assert(!lab_bands(&lab).pending_known);
     cr_assert(!lab_bands(&lab).private_pool_known);
@@ -159,14 +145,14 @@ Test(cache, a_segment_serves_whom_its_first_block_was_for)
 {
     struct lab lab = lab_open();
     lab_segment(&lab, BASE, 20 * MIB);
-    block_on(&lab, BASE, MIB, STREAM, 0);
+    lab_block_on(&lab, BASE, MIB, STREAM, 0);
     lab_segment(&lab, BASE + GIB, 20 * MIB);
     order(&lab, VS_KIND_CAPTURE_BEGIN, 0, SIDE, 0);
-    block_on(&lab, BASE + GIB, MIB, SIDE, 0);
+    lab_block_on(&lab, BASE + GIB, MIB, SIDE, 0);
     lab_segment(&lab, BASE + 2 * GIB, 20 * MIB);
-    block_on(&lab, BASE + 2 * GIB, MIB, STREAM, VS_EVENT_CAPTURING); /* joined the capture */
+    lab_block_on(&lab, BASE + 2 * GIB, MIB, STREAM, VS_EVENT_CAPTURING); /* joined the capture */
     lab_segment(&lab, BASE + 3 * GIB, 20 * MIB);
-    block_on(&lab, BASE + 3 * GIB, MIB, STREAM, 0); /* did not */
+    lab_block_on(&lab, BASE + 3 * GIB, MIB, STREAM, 0); /* did not */
     order(&lab, VS_KIND_CAPTURE_END, 1, SIDE, 0);
     cr_assert_eq(segment_at(&lab, BASE).stream, (uint64_t)STREAM);
     cr_assert_eq(segment_at(&lab, BASE).pool, (uint32_t)VS_CACHE_POOL_DEFAULT);
@@ -189,17 +175,17 @@ Test(cache, graphs_that_share_a_pool)
     struct lab lab = lab_open();
     lab_segment(&lab, BASE, 20 * MIB);
     order(&lab, VS_KIND_CAPTURE_BEGIN, 0, SIDE, 0);
-    block_on(&lab, BASE, MIB, SIDE, 0);
+    lab_block_on(&lab, BASE, MIB, SIDE, 0);
     order(&lab, VS_KIND_CAPTURE_END, 1, SIDE, 0);
     order(&lab, VS_KIND_CAPTURE_BEGIN, 0, SIDE, 0);
     lab_segment(&lab, BASE + GIB, 20 * MIB);
-    block_on(&lab, BASE + GIB, 20 * MIB, SIDE, 0);
+    lab_block_on(&lab, BASE + GIB, 20 * MIB, SIDE, 0);
     cr_assert_eq(segment_at(&lab, BASE + GIB).pool, VS_CACHE_POOL_PRIVATE + 1U);
-    block_on(&lab, BASE + 2 * MIB, MIB, SIDE, 0);
+    lab_block_on(&lab, BASE + 2 * MIB, MIB, SIDE, 0);
     order(&lab, VS_KIND_CAPTURE_END, 2, SIDE, 901); /* invalidated: over all the same */
     cr_assert_eq(segment_at(&lab, BASE + GIB).pool, (uint32_t)VS_CACHE_POOL_PRIVATE);
     lab_segment(&lab, BASE + 2 * GIB, 20 * MIB);
-    block_on(&lab, BASE + 2 * GIB, MIB, SIDE, 0);
+    lab_block_on(&lab, BASE + 2 * GIB, MIB, SIDE, 0);
     cr_assert_eq(segment_at(&lab, BASE + 2 * GIB).pool, (uint32_t)VS_CACHE_POOL_DEFAULT);
     lab_block_free(&lab, BASE + GIB, 20 * MIB);
     expect_private(&lab, 38 * MIB);
@@ -216,7 +202,7 @@ Test(cache, a_pool_under_another_allocator_is_not_known)
     struct lab lab = lab_open();
     lab_alloc(&lab, PROGRAM, BASE, 20 * MIB);
     lab.reserved += 20 * MIB;
-    block_on(&lab, BASE, MIB, STREAM, 0);
+    lab_block_on(&lab, BASE, MIB, STREAM, 0);
     cr_assert_eq(segment_at(&lab, BASE).pool, (uint32_t)VS_CACHE_POOL_UNKNOWN);
     cr_assert_eq(segment_at(&lab, BASE).stream, (uint64_t)STREAM);
     cr_assert(!lab_bands(&lab).private_pool_known);
@@ -238,7 +224,7 @@ static void ask(struct lab *lab, uint64_t pool, uint64_t number, uint32_t stack)
 static uint32_t pool_of_next(struct lab *lab, uint64_t address)
 {
     lab_segment(lab, address, 20 * MIB);
-    block_on(lab, address, MIB, STREAM, 0);
+    lab_block_on(lab, address, MIB, STREAM, 0);
     return segment_at(lab, address).pool;
 }
 

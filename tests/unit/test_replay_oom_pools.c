@@ -18,18 +18,6 @@ static void order(struct lab *lab, uint8_t kind, uint64_t stream, uint64_t handl
                                    .extra = {extra, 0}});
 }
 
-static void block_on(struct lab *lab, uint64_t address, uint64_t size, uint64_t stream)
-{
-    lab->allocated += size;
-    lab_put(lab, (struct vs_event){.kind = VS_KIND_FW_ALLOC,
-                                   .module = TORCH,
-                                   .address = address,
-                                   .size = size,
-                                   .stream = stream,
-                                   .handle = 1,
-                                   .extra = {lab->allocated, lab->reserved}});
-}
-
 /* A device of 16 GiB with a segment of 8 GiB in a capture's pool, of which `kept` are live. */
 static struct lab captured_device(struct vs_ooms *ooms, uint64_t kept)
 {
@@ -39,7 +27,7 @@ static struct lab captured_device(struct vs_ooms *ooms, uint64_t kept)
     lab_sample(&lab, 15 * GIB);
     order(&lab, VS_KIND_CAPTURE_BEGIN, CAPTURED, 0, 0);
     lab_segment(&lab, BASE, 8 * GIB);
-    block_on(&lab, BASE, kept, CAPTURED);
+    lab_block_on(&lab, BASE, kept, CAPTURED, 0);
     order(&lab, VS_KIND_CAPTURE_END, CAPTURED, GRAPH, 0);
     order(&lab, VS_KIND_GRAPH_INSTANTIATE, 0, EXECUTABLE, GRAPH);
     order(&lab, VS_KIND_GRAPH_DESTROY, 0, GRAPH, 0);
@@ -99,7 +87,7 @@ Test(oom_pools, a_capture_gives_nothing_back)
     struct vs_ooms ooms = {0};
     struct lab lab = captured_device(&ooms, 8 * GIB);
     lab_segment(&lab, OTHER, 2 * GIB);
-    block_on(&lab, OTHER, GIB, MAIN);
+    lab_block_on(&lab, OTHER, GIB, MAIN, 0);
     lab_block_free(&lab, OTHER, GIB);
     order(&lab, VS_KIND_CAPTURE_BEGIN, CAPTURED, 0, 0);
     const struct vs_oom *oom = give_up_on(&lab, &ooms, 8 * GIB, CAPTURED);
@@ -116,7 +104,7 @@ Test(oom_pools, blocks_that_a_capture_puts_off)
     struct lab lab = captured_device(&ooms, GIB);
     order(&lab, VS_KIND_CAPTURE_BEGIN, CAPTURED, 0, 0);
     lab_segment(&lab, OTHER, 8 * GIB);
-    block_on(&lab, OTHER, 8 * GIB, CAPTURED);
+    lab_block_on(&lab, OTHER, 8 * GIB, CAPTURED, 0);
     lab_block_free(&lab, OTHER, 8 * GIB);
     const struct vs_oom *oom = give_up_on(&lab, &ooms, 8 * GIB, CAPTURED);
     cr_assert_eq(oom->class, VS_OOM_WAITING_STREAMS, "%s", oom->why);

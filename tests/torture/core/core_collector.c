@@ -149,6 +149,9 @@ int main(int argc, char **argv)
                                   value_of(argv, "--output"), value_of(argv, "--ring-path")};
     (void)argc;
 
+    if (arguments.output == NULL) {
+        return 2;
+    }
     fstat(arguments.ring_fd, &status);
     struct vs_ring_header *ring = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE,
                                        MAP_SHARED, arguments.ring_fd, 0);
