@@ -7,12 +7,11 @@ Prints a line of JSON per process: its id, the case, whether a request failed, w
 """
 import json
 import os
+import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-
-import children
 
 MIB = 1 << 20
 kept = []
@@ -107,4 +106,12 @@ def run(words):
     os._exit(1 if failed else 0)
 
 
-children.one_for_each_word(run)
+def main():
+    for words in sys.argv[1:]:
+        child = os.fork()
+        if child == 0:
+            run(words)
+        os.waitpid(child, 0)
+
+
+main()
