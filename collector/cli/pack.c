@@ -310,10 +310,8 @@ static bool cut_to_window(struct packing *packing, const struct report *report)
 {
     struct pack_window chosen;
     size_t end = packing->end;
-    uint64_t end_ns = report->summary->start_ns + report->summary->duration_ns;
     if (vs_summary_stretch(report->summary, &packing->window, &chosen.from_ns, &chosen.to_ns) !=
-            0 ||
-        chosen.from_ns > end_ns) {
+        0) {
         fprintf(stderr, "vramscope: --from and --to leave nothing of the run, which took %s\n",
                 vs_format_time(report->summary->duration_ns).text);
         return false;

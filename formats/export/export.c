@@ -37,14 +37,6 @@ static int note_time(void *self, const struct vs_sequenced_event *event)
     return span->first_only;
 }
 
-static uint64_t resolve(const struct vs_export *export, int64_t bound_ns, uint64_t last_ns)
-{
-    if (bound_ns >= 0)
-        return export->start_ns + (uint64_t)bound_ns;
-    uint64_t back = (uint64_t)-bound_ns;
-    return last_ns > export->start_ns + back ? last_ns - back : export->start_ns;
-}
-
 /* Whether the last event's time has to be known: a time is said from it, or may lie behind it. */
 static bool needs_end(const struct vs_export *export, uint64_t end_ns)
 {
@@ -56,8 +48,11 @@ static bool needs_end(const struct vs_export *export, uint64_t end_ns)
            export->at_ns < 0;
 }
 
-/* Where the trace's end has to be known, all events are read once more. */
-static int resolve_times(struct vs_export *export)
+/*
+ * Where the trace's end has to be known, all events are read once more. -ERANGE with a line in
+ * `error`.
+ */
+static int resolve_times(struct vs_export *export, struct vs_error *error)
 {
     const struct vs_window *window = &export->window;
     export->start_ns = vs_fact_count(json_object_get(export->clock, "start"), "monotonic_ns");
@@ -71,16 +66,16 @@ static int resolve_times(struct vs_export *export)
         export->start_ns = span.first_ns;
     if (span.last_ns > last)
         last = span.last_ns;
-    if (export->start_ns > last)
-        last = export->start_ns;
-    export->from_ns = window->has_from ? resolve(export, window->from_ns, last) : 0;
-    export->to_ns = window->has_to ? resolve(export, window->to_ns, last) : UINT64_MAX;
-    export->moment_ns = resolve(export, export->at_ns, last);
-    if (result == 0 &&
-        (export->from_ns > export->to_ns || (window->has_from && export->from_ns > last)))
-        result = -ERANGE;
-    export->last_ns = last;
-    return result;
+    uint64_t duration = last > export->start_ns ? last - export->start_ns : 0;
+    uint64_t from, to;
+    if (result == 0 && (result = vs_window_resolve(window, duration, &from, &to)) != 0)
+        vs_window_error(export->path, from, duration, error);
+    if (result != 0)
+        return result;
+    export->from_ns = window->has_from ? export->start_ns + from : 0;
+    export->to_ns = window->has_to ? export->start_ns + to : UINT64_MAX;
+    export->moment_ns = export->start_ns + vs_window_bound(export->at_ns, duration);
+    return 0;
 }
 
 /* Whether a moment lies in a gap of a cut trace. */
@@ -117,11 +112,6 @@ static int check_moment(struct vs_export *export, struct vs_error *error)
     return -EDOM;
 }
 
-static uint64_t since_start(const struct vs_export *export, uint64_t time_ns)
-{
-    return time_ns > export->start_ns ? time_ns - export->start_ns : 0;
-}
-
 int vs_export_open(struct vs_export *export, struct vs_error *error)
 {
     int result = vs_reader_open(export->path, &export->reader, error);
@@ -133,15 +123,10 @@ int vs_export_open(struct vs_export *export, struct vs_error *error)
     export->hooks = vs_reader_fact(export->reader, "hooks");
     export->end = vs_reader_fact(export->reader, "end");
     export->error = error;
-    result = resolve_times(export);
+    result = resolve_times(export, error);
     if (result == 0)
         result = check_moment(export, error);
-    if (result == -EDOM)
-        return result;
-    if (result == -ERANGE)
-        vs_window_error(export->path, since_start(export, export->from_ns),
-                        since_start(export, export->last_ns), error);
-    else if (result != 0)
+    if (result != 0 && result != -EDOM && result != -ERANGE) /* those have said why */
         snprintf(error->text, sizeof(error->text), "%s: %s while reading", export->path,
                  strerror(-result));
     return result;

@@ -60,7 +60,6 @@ struct vs_export {
     struct vs_names names;
     json_t *process, *clock, *hooks, *end; /* never NULL afterwards */
     uint64_t start_ns;                     /* monotonic time of the trace's beginning */
-    uint64_t last_ns;                      /* what is known of its end, monotonic */
     uint64_t from_ns, to_ns;               /* monotonic, both inside; 0 and UINT64_MAX: all */
     uint64_t moment_ns;                    /* of VS_AT_TIME, monotonic */
     int read_error;                        /* after which there are no more events; 0 none */

@@ -91,12 +91,20 @@ static int note_time(struct vs_summary *summary, const struct vs_sequenced_event
 
 /* ---- a window --------------------------------------------------------------------------- */
 
-static uint64_t resolve(int64_t bound_ns, uint64_t duration_ns)
+uint64_t vs_window_bound(int64_t bound_ns, uint64_t duration_ns)
 {
     if (bound_ns >= 0)
         return (uint64_t)bound_ns;
     uint64_t back = (uint64_t)-bound_ns;
     return back < duration_ns ? duration_ns - back : 0;
+}
+
+int vs_window_resolve(const struct vs_window *window, uint64_t duration_ns, uint64_t *from_ns,
+                      uint64_t *to_ns)
+{
+    *from_ns = window->has_from ? vs_window_bound(window->from_ns, duration_ns) : 0;
+    *to_ns = window->has_to ? vs_window_bound(window->to_ns, duration_ns) : duration_ns;
+    return *from_ns <= *to_ns && *from_ns <= duration_ns ? 0 : -ERANGE;
 }
 
 void vs_window_error(const char *path, uint64_t from_ns, uint64_t duration_ns,
@@ -113,10 +121,10 @@ void vs_window_error(const char *path, uint64_t from_ns, uint64_t duration_ns,
 int vs_summary_stretch(const struct vs_summary *summary, const struct vs_window *window,
                        uint64_t *from_ns, uint64_t *to_ns)
 {
-    uint64_t duration = summary->duration_ns;
-    *from_ns = summary->start_ns + (window->has_from ? resolve(window->from_ns, duration) : 0);
-    *to_ns = summary->start_ns + (window->has_to ? resolve(window->to_ns, duration) : duration);
-    return *from_ns <= *to_ns ? 0 : -ERANGE;
+    int result = vs_window_resolve(window, summary->duration_ns, from_ns, to_ns);
+    *from_ns += summary->start_ns;
+    *to_ns += summary->start_ns;
+    return result;
 }
 
 /* Reads all times first: a window may be said from the trace's end. */
@@ -127,13 +135,11 @@ static int resolve_window(struct vs_summary *summary, const struct vs_window *wi
     each_event(summary, note_time);
     vs_reader_rewind(summary->reader);
     summary->read_error = 0;
-    uint64_t duration =
+    /* That of the whole run, until the window is read. */
+    summary->duration_ns =
         summary->last_ns > summary->start_ns ? summary->last_ns - summary->start_ns : 0;
-    summary->duration_ns = duration; /* that of the whole run: replaced when the window is read */
     summary->windowed = true;
-    summary->from_ns = window->has_from ? resolve(window->from_ns, duration) : 0;
-    summary->to_ns = window->has_to ? resolve(window->to_ns, duration) : duration;
-    return summary->from_ns <= summary->to_ns && summary->from_ns <= duration ? 0 : -ERANGE;
+    return vs_window_resolve(window, summary->duration_ns, &summary->from_ns, &summary->to_ns);
 }
 
 static int begin_window(struct vs_summary *summary)

@@ -23,6 +23,17 @@ struct vs_window {
     int64_t from_ns, to_ns;
 };
 
+/* A bound of a window, as time since the beginning of a run that took `duration_ns`. */
+uint64_t vs_window_bound(int64_t bound_ns, uint64_t duration_ns);
+/*
+ * Both bounds, as above; one that is not given is the run's own. -ERANGE: the window ends before
+ * it begins, or begins after the run; vs_window_error has the line for it.
+ */
+int vs_window_resolve(const struct vs_window *window, uint64_t duration_ns, uint64_t *from_ns,
+                      uint64_t *to_ns);
+void vs_window_error(const char *path, uint64_t from_ns, uint64_t duration_ns,
+                     struct vs_error *error);
+
 struct vs_summary {
     struct vs_reader *reader;
     struct vs_trace_status status;
@@ -88,12 +99,9 @@ int vs_summary_load_rows(const char *path, const struct vs_window *window, vs_ti
 void vs_summary_free(struct vs_summary *summary);
 
 /*
- * The line for a window of which nothing is left: `from_ns` as it was resolved, both
- * since the trace's beginning.
+ * A window in a trace that was read whole, in monotonic time. -ERANGE: it ends before it begins, or
+ * begins after the run.
  */
-void vs_window_error(const char *path, uint64_t from_ns, uint64_t duration_ns,
-                     struct vs_error *error);
-/* A window in a trace that was read whole, in monotonic time. -ERANGE: it ends before it begins. */
 int vs_summary_stretch(const struct vs_summary *summary, const struct vs_window *window,
                        uint64_t *from_ns, uint64_t *to_ns);
 

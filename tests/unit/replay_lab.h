@@ -127,7 +127,7 @@ static inline void lab_block(struct lab *lab, uint64_t address, uint64_t size)
     lab_block_of(lab, &(struct vs_event){.address = address, .size = size});
 }
 
-/* On a stream of the program's. */
+/* One that it gives out on `stream`. */
 static inline void lab_block_on(struct lab *lab, uint64_t address, uint64_t size, uint64_t stream,
                                 uint16_t flags)
 {

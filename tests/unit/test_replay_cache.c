@@ -18,7 +18,6 @@ static void order(struct lab *lab, uint8_t kind, uint64_t handle, uint64_t strea
             .kind = kind, .module = TORCH, .handle = handle, .stream = stream, .result = result});
 }
 
-/* A block that the framework gives out on `stream`. */
 static struct vs_segment segment_at(const struct lab *lab, uint64_t address)
 {
     struct vs_layout layout;
