@@ -21,7 +21,8 @@ def find(version):
     root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     found = glob.glob(os.path.join(root, "versions", version + ".*", "bin", "python" + version))
     found.sort(key=lambda path: int(re.search(re.escape(version) + r"\.(\d+)", path).group(1)))
-    return found[-1] if found else shutil.which("python" + version)
+    brought = os.environ.get("VRAMSCOPE_PYTHONS")  # by scripts/python-env
+    return found[-1] if found else shutil.which("python" + version) or brought and shutil.which("python" + version, path=brought)
 
 
 class Runner:

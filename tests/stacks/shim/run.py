@@ -10,10 +10,11 @@ import stack_traces  # first: it shows the way to lab
 import lab
 import test_hard
 import test_merged
+import test_versions
 import test_whole
 
 TESTS = {name[5:]: getattr(module, name)
-         for module in (test_whole, test_hard, test_merged) for name in dir(module) if name.startswith("test_")}
+         for module in (test_whole, test_hard, test_merged, test_versions) for name in dir(module) if name.startswith("test_")}
 
 
 if __name__ == "__main__":
