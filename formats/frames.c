@@ -177,7 +177,7 @@ static bool is_own_text(const char *file, const char *function)
            (strcmp(file, "<string>") == 0 && !is_special_method(function));
 }
 
-static bool is_own_python(const char *file, const char *function)
+bool vs_python_is_own(const char *file, const char *function)
 {
     if (file == NULL)
         return false;
@@ -280,7 +280,7 @@ static void push_python(struct merge *merge, uint64_t word)
         frame.function = or_null(code->name);
         frame.file = or_null(code->file);
     }
-    frame.own = is_own_python(frame.file, frame.function);
+    frame.own = vs_python_is_own(frame.file, frame.function);
     push(merge, &frame);
 }
 

@@ -54,6 +54,11 @@ long vs_frames_of(struct vs_frames *frames, uint32_t stack, const struct vs_fram
  * the program's own. -1 when there is no frame (a note is none).
  */
 long vs_frames_own(const struct vs_frame *frames, size_t count);
+/*
+ * Whether Python code is the program's own in that sense. `file` may be NULL (then
+ * it is not), and so may `function`.
+ */
+bool vs_python_is_own(const char *file, const char *function);
 /* True for a frame of the program's own code in that sense. */
 bool vs_frame_is_own(const struct vs_frame *frame);
 

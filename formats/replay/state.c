@@ -375,6 +375,7 @@ void vs_state_destroy(struct vs_state *state)
     vs_calls_under_way_release(&state->under_way);
     vs_sizes_release(&state->site_index);
     vs_sizes_release(&state->owner_by_module);
+    vs_sizes_release(&state->owner_by_stack);
     vs_blocks_release(&state->blocks);
     vs_waits_release(&state->waits);
     vs_wait_events_release(&state->wait_events);

@@ -57,6 +57,7 @@ struct vs_owner {
     char name[64];
     bool framework; /* a caching allocator: its driver memory is segments */
     bool nccl;      /* its driver memory is that of communicators */
+    bool bridge;    /* calls C for Python: who called through it is in the stack */
     bool host;      /* its pinned memory is a caching allocator's */
 };
 
@@ -483,6 +484,7 @@ struct vs_state {
     struct vs_owner *owners;
     size_t owner_count, owner_room;
     struct vs_sizes owner_by_module;
+    struct vs_sizes owner_by_stack; /* of calls through a bridge */
     uint32_t last_module; /* asked for last, and its owner; valid while there are owners */
     uint16_t last_owner;
     /* Of the call asked about last, and of the label: what layers.h says. */

@@ -170,8 +170,7 @@ static uint32_t only_one(const struct vs_state *state)
 
 uint32_t communicator_of(struct vs_state *state, const struct vs_event *event)
 {
-    uint16_t owner =
-        state->communicator_count == 0 ? UINT16_MAX : state_owner(state, event->module);
+    uint16_t owner = state->communicator_count == 0 ? UINT16_MAX : state_owner(state, event);
     if (owner >= state->owner_count || !state->owners[owner].nccl)
         return 0;
     uint32_t found = 0;

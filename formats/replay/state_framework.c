@@ -168,7 +168,7 @@ static void note_framework(struct vs_state *state, struct vs_device_state *devic
     if (device->framework_seen)
         return;
     device->framework_seen = true;
-    device->framework_owner = state_owner(state, event->module);
+    device->framework_owner = state_owner(state, event);
     device->caching_layer = layer_of(state, event);
 }
 

@@ -92,7 +92,8 @@ void state_move(struct vs_state *state, uint32_t site, int64_t bytes, int32_t co
 void state_move_of(struct vs_state *state, uint32_t site, int64_t bytes, int32_t count,
                    uint32_t *note);
 void state_fail(struct vs_state *state);
-uint16_t state_owner(struct vs_state *state, uint32_t module);
+/* Who caused the event: index into owners. */
+uint16_t state_owner(struct vs_state *state, const struct vs_event *event);
 uint32_t state_special_site(struct vs_state *state, int8_t device, enum vs_layer layer,
                             enum vs_site_kind kind);
 void state_owner_add(struct vs_state *state, struct vs_device_state *device, uint16_t owner,

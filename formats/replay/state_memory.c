@@ -290,7 +290,7 @@ static struct vs_allocation from_event(struct vs_state *state, const struct vs_e
         .context = event->context,
         .site = vs_state_site_of(state, event, event->device, layer, segment),
         .communicator = layer == VS_LAYER_DRIVER ? communicator_of(state, event) : 0,
-        .owner = state_owner(state, event->module),
+        .owner = state_owner(state, event),
         .device = event->device,
         .type = (uint8_t)type,
         .segment = segment};

@@ -73,7 +73,7 @@ static struct vs_pool *pool_at(struct vs_state *state, const struct vs_event *ev
         return NULL;
     }
     added->device = event->device;
-    added->owner = state_owner(state, event->module);
+    added->owner = state_owner(state, event);
     return added;
 }
 
@@ -172,7 +172,7 @@ void pool_alloc(struct vs_state *state, const struct vs_event *event)
         return;
     if (vs_state_by_framework(state, event) && !pool->framework) {
         give_to_framework(state, pool);
-        pool->owner = state_owner(state, event->module);
+        pool->owner = state_owner(state, event);
     }
     enum vs_layer layer = pool->framework ? VS_LAYER_FRAMEWORK : VS_LAYER_DRIVER;
     if (pool->framework && !device->framework_seen) {

@@ -131,7 +131,7 @@ static void create(struct vs_state *state, const struct vs_event *event, bool ou
     struct vs_physical physical = {.size = event->size,
                                    .serial = ++state->physical_serial,
                                    .handles = 1,
-                                   .owner = state_owner(state, event->module),
+                                   .owner = state_owner(state, event),
                                    .device = event->device,
                                    .ours = ours && event->size <= INT64_MAX,
                                    .host = host};
@@ -382,7 +382,7 @@ static void map(struct vs_state *state, const struct vs_event *event)
         vs_ranges_overlap(&state->segments, event->address, event->size) == NULL) {
         struct vs_device_state *known = state_device(state, device);
         if (known != NULL)
-            known->framework_owner = state_owner(state, event->module);
+            known->framework_owner = state_owner(state, event);
         add_segment(state, event->address, event->size, VS_SEGMENT_PIECE, event->size, device);
     }
     add_mapping(state, event->address, event->size, object, device);

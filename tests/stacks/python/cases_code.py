@@ -94,7 +94,9 @@ def lines_of_all(files):
     theirs = ctypes.pythonapi.PyCode_Addr2Line
     theirs.argtypes = [ctypes.py_object, ctypes.c_int]
     offsets = wrong = 0
-    for path in sorted(glob.glob(os.path.join(os.path.dirname(os.__file__), "*.py")))[:files]:
+    # Debian's own file of the site is a link into /etc, which may not be there.
+    paths = filter(os.path.exists, sorted(glob.glob(os.path.join(os.path.dirname(os.__file__), "*.py"))))
+    for path in list(paths)[:files]:
         with open(path, "rb") as source:
             pending = [compile(source.read(), path, "exec")]
         while pending:

@@ -5,7 +5,7 @@ import os
 from . import kinds as k
 from .cuda_errors import error_name
 from .fold import CALL, FRAMEWORK, LAYER_NAMES, MOST, SITE_NAMES, Fold
-from .stacks import NATIVE, NOTE, Stacks, main_frame
+from .stacks import NATIVE, NOTE, main_frame
 from .trace import Trace
 
 LEFT_OUT = ("why requests ran out of memory", "growth", "fragmentation", "segments", "phases", "objects",
@@ -42,7 +42,7 @@ class Figures:
         for event in self.trace.events():
             self.fold.event(event)
         self.fold.finish()
-        self.stacks = Stacks(self.trace)
+        self.stacks = self.fold.stacks
         self.left_out = list(LEFT_OUT)
         if not self.trace.status.closed and os.path.exists(path + ".ring"):
             self.left_out.insert(0, RING)

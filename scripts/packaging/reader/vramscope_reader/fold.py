@@ -8,7 +8,8 @@ from . import kinds as k
 from .fold_memory import Memory
 from .fold_pools import Pools
 from .fold_vmm import Vmm
-from .owners import is_framework, layer_of_call, owner_of, takes_segments
+from .owners import is_bridge, is_framework, layer_of_call, owner_behind, owner_of, takes_segments
+from .stacks import Stacks
 from .trace import UNKNOWN_64
 
 FRAMEWORK, DRIVER, HOST = range(3)
@@ -126,7 +127,8 @@ class Fold(Memory, Pools, Vmm):
 
     def __init__(self, trace, on_change=None):
         self.trace, self.on_change = trace, on_change
-        self.devices, self.sites, self.owners = {}, {}, {}
+        self.devices, self.sites, self.owners, self.owners_behind = {}, {}, {}, {}
+        self.stacks = Stacks(trace)
         self.touched = []
         self.blocks = {}
         self.undos, self.undo_order = {}, deque()
@@ -156,15 +158,21 @@ class Fold(Memory, Pools, Vmm):
     def string(self, ident):
         return self.trace.strings.get(ident, "") if ident else ""
 
-    def owner(self, module):
+    def owner(self, event):
+        module, stack = event.module, event.stack
         if module not in self.owners:
             row = self.trace.modules.get(module) if module else None
             self.owners[module] = owner_of(row[6].decode("utf-8", "replace") if row else "")
-        return self.owners[module]
+        owner = self.owners[module]
+        if not stack or not is_bridge(owner):
+            return owner
+        if stack not in self.owners_behind:
+            self.owners_behind[stack] = owner_behind(owner, self.stacks.interpreter_frames(stack))
+        return self.owners_behind[stack]
 
     def by_framework(self, event):
         """Whether a caching allocator called."""
-        if is_framework(self.owner(event.module)):
+        if is_framework(self.owner(event)):
             return True
         label = event.label
         if label not in self._segment_calls:
@@ -178,7 +186,7 @@ class Fold(Memory, Pools, Vmm):
         return site
 
     def site_of(self, event, device, layer, segment):
-        return self._site((event.stack, self.owner(event.module), event.label or event.call, device, layer, CALL,
+        return self._site((event.stack, self.owner(event), event.label or event.call, device, layer, CALL,
                            segment))
 
     def special_site(self, device, layer, kind):
@@ -486,7 +494,7 @@ class Fold(Memory, Pools, Vmm):
         device.framework_events += 1
         if not device.framework_seen:
             device.framework_seen = True
-            device.framework_owner, device.layer = self.owner(event.module), self._layer_of(event)
+            device.framework_owner, device.layer = self.owner(event), self._layer_of(event)
         return device
 
     def framework_alloc(self, event):

@@ -110,7 +110,7 @@ class Memory:
     def _from_event(self, event, of, layer):
         segment = of == "direct" and self.by_framework(event)
         return Allocation(event.size, of, event.device, self.site_of(event, event.device, layer, segment),
-                          event.context, owner=self.owner(event.module), segment=segment)
+                          event.context, owner=self.owner(event), segment=segment)
 
     def alloc(self, event, _undo):
         if event.address and event.size:

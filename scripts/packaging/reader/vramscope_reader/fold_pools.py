@@ -50,7 +50,7 @@ class Pools:
     def _pool_at(self, event):
         key = self._pool_key(event)
         if key not in self.pools:
-            self.pools[key] = Pool(event.device, self.owner(event.module))
+            self.pools[key] = Pool(event.device, self.owner(event))
         return self.pools[key]
 
     def _give_to_framework(self, pool):
@@ -95,7 +95,7 @@ class Pools:
         pool, device = self._pool_at(event), self.device(event.device)
         if self.by_framework(event) and not pool.framework:
             self._give_to_framework(pool)
-            pool.owner = self.owner(event.module)
+            pool.owner = self.owner(event)
         if pool.framework and not device.framework_seen:
             device.framework_seen, device.framework_owner = True, pool.owner
         stale = event.time < pool.reported_ns

@@ -228,7 +228,7 @@ class Vmm:
         device = physical.device if physical is not None else event.device
         if physical is not None and physical.ours and not physical.host and self.by_framework(event) and \
                 self.segments.overlap(event.address, event.size) is None:
-            self.device(device).framework_owner = self.owner(event.module)
+            self.device(device).framework_owner = self.owner(event)
             self._new_segment(event.address, event.size, "piece", event.size, device)
         self._add_mapping(event.address, event.size, physical, device)
 

@@ -28,6 +28,22 @@ def owner_of(path):
     return re.sub(r"-[0-9a-f]{8}$", "", name)[:63]
 
 
+def is_bridge(owner):
+    """Calls C for Python: who called through it is in the stack."""
+    return owner in ("libffi", "_ctypes", "_cffi_backend")
+
+
+def owner_behind(bridge, frames):
+    """The program or the package whose Python code, the innermost first, is nearest to the call."""
+    for frame in frames:
+        if frame.own:
+            return "the program"
+        part = re.search(r"-packages/([^/]*)(/?)", frame.file or "")
+        if part:
+            return (part[1] if part[2] else part[1].split(".", 1)[0])[:63]
+    return bridge
+
+
 def is_framework(owner):
     return owner.startswith(PYTORCH[0])
 

@@ -81,6 +81,12 @@ class Stacks:
             self.kept[stack] = tuple(self._merged(row[2], row[1])) if row else ()
         return self.kept[stack]
 
+    def interpreter_frames(self, stack):
+        """The Python frames alone: all of them, however many."""
+        row = self.trace.stacks.get(stack) if stack else None
+        frames = [self._interpreter(word) for word in row[2] if word & INTERPRETER] if row else []
+        return [frame for frame in frames if frame.kind == PYTHON]
+
     # ---- naming ---------------------------------------------------------------------------
 
     def _is_own_module(self, path):
