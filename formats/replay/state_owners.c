@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who asks for memory: the module that called, by its name, or behind a bridge from
- * Python to C (ctypes, cffi) the Python package that called through it.
+ * Python to C the Python package that called through it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +27,15 @@ static bool is_nccl_library(const char *name)
     return strcmp(name, "libnccl") == 0 || strcmp(name, "librccl") == 0;
 }
 
-/* Modules that call C for Python. */
+/* What calls C for Python: ctypes, cffi, and NVIDIA's bindings ("/site-packages/cuda/bindings/").
+ */
 static bool is_bridge(const char *name)
 {
-    return strcmp(name, "libffi") == 0 || strcmp(name, "_ctypes") == 0 ||
-           strcmp(name, "_cffi_backend") == 0;
+    static const char *const bridges[] = {"libffi", "_ctypes", "_cffi_backend", "cffi", "cuda"};
+    for (size_t i = 0; i < sizeof(bridges) / sizeof(bridges[0]); i++)
+        if (strcmp(name, bridges[i]) == 0)
+            return true;
+    return false;
 }
 
 static bool is_hash(const char *text)
@@ -142,7 +146,7 @@ static bool package_of_file(const char *file, char *name, size_t room)
 static bool python_owner(const char *file, const char *function, char *name, size_t room)
 {
     if (file[0] == 0 || !vs_python_is_own(file, function))
-        return package_of_file(file, name, room);
+        return package_of_file(file, name, room) && !is_bridge(name);
     snprintf(name, room, "%s", the_program);
     return true;
 }

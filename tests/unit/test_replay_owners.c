@@ -20,9 +20,10 @@ static const char *module_of(const void *self, uint32_t id)
         "/v/site-packages/cffi.libs/libffi-0a1b2c3d.so.8",
         "/v/site-packages/cupy_backends/cuda/api/runtime.cpython-312-x86_64-linux-gnu.so",
         "/w/libnccl-1a2b3c4d.so.2",
-        "/usr/bin/train"};
+        "/usr/bin/train",
+        "/v/site-packages/cuda/bindings/driver.cpython-312-x86_64-linux-gnu.so"};
     (void)self;
-    return id < 8 ? paths[id] : NULL;
+    return id < 9 ? paths[id] : NULL;
 }
 
 enum { NUMBA = 0x10, SCRIPT, TYPED, ONE_FILE, LIBRARY_ONLY, MADE_METHOD, NOT_KNOWN, STACKS };
@@ -31,10 +32,12 @@ static const char *code_of(const void *self, uint32_t stack, unsigned index, con
 {
     static const struct {
         const char *name, *file;
-    } frames[STACKS - NUMBA][3] = {
-        [NUMBA - NUMBA] = {{"CDLL.__call__", "/usr/lib/python3.12/ctypes/__init__.py"},
-                           {"Driver.call", "/v/lib/python3.12/site-packages/numba/cuda/driver.py"},
-                           {"main", "/home/u/train.py"}},
+    } frames[STACKS - NUMBA][4] = {
+        [NUMBA -
+         NUMBA] = {{"CDLL.__call__", "/usr/lib/python3.12/ctypes/__init__.py"},
+                   {"Buffer.allocate", "/v/lib/python3.12/site-packages/cuda/core/buffer.py"},
+                   {"Driver.call", "/v/lib/python3.12/site-packages/numba/cuda/driver.py"},
+                   {"main", "/home/u/train.py"}},
         [SCRIPT -
             NUMBA] = {{"alloc", "/home/u/train.py"}, {"run", "/v/site-packages/lightning/run.py"}},
         [TYPED - NUMBA] = {{"<module>", "<string>"}},
@@ -45,7 +48,7 @@ static const char *code_of(const void *self, uint32_t stack, unsigned index, con
         [NOT_KNOWN - NUMBA] = {{"", ""}},
     };
     (void)self;
-    if (stack < NUMBA || stack >= STACKS || index > 2 || frames[stack - NUMBA][index].name == NULL)
+    if (stack < NUMBA || stack >= STACKS || index > 3 || frames[stack - NUMBA][index].name == NULL)
         return NULL;
     *file = frames[stack - NUMBA][index].file;
     return frames[stack - NUMBA][index].name;
@@ -76,6 +79,7 @@ Test(owners, behind_a_bridge_it_is_the_python_code)
         cr_expect_str_eq(owner(state, 6, SCRIPT), "libnccl");
         cr_expect_str_eq(owner(state, 5, SCRIPT), "cupy");
         cr_expect_str_eq(owner(state, 7, NUMBA), "train");
+        cr_expect_str_eq(owner(state, 8, NUMBA), "numba");
     }
     vs_state_destroy(state);
 }

@@ -30,7 +30,7 @@ def owner_of(path):
 
 def is_bridge(owner):
     """Calls C for Python: who called through it is in the stack."""
-    return owner in ("libffi", "_ctypes", "_cffi_backend")
+    return owner in ("libffi", "_ctypes", "_cffi_backend", "cffi", "cuda")
 
 
 def owner_behind(bridge, frames):
@@ -39,8 +39,9 @@ def owner_behind(bridge, frames):
         if frame.own:
             return "the program"
         part = re.search(r"-packages/([^/]*)(/?)", frame.file or "")
-        if part:
-            return (part[1] if part[2] else part[1].split(".", 1)[0])[:63]
+        package = part and (part[1] if part[2] else part[1].split(".", 1)[0])[:63]
+        if package and not is_bridge(package):
+            return package
     return bridge
 
 
