@@ -21,8 +21,6 @@
 
 #define TABLE_BYTES (1U << 20) /* buffered rows are written when they reach this */
 #define ZSTD_LEVEL 9
-#define FRAMES_MAX 4096U
-#define TEXT_MAX_BYTES (1U << 20)
 #define QUIET_SECONDS 5 /* where the system cannot say who writes: unchanged for so long */
 
 struct vs_appender {
@@ -235,40 +233,23 @@ static int add_row(struct vs_appender *appender, struct vs_table *table,
     return appender->error;
 }
 
-static struct vs_text text_of(const char *text)
-{
-    return (struct vs_text){text == NULL ? "" : text, text == NULL ? 0 : strlen(text)};
-}
-
 int vs_append_symbol(struct vs_appender *appender, const struct vs_symbol_def *symbol)
 {
-    static const struct vs_symbol_frame nothing = {0};
-    const struct vs_symbol_frame *frames = symbol->count == 0 ? &nothing : symbol->frames;
-    uint32_t count = symbol->count == 0 ? 1 : symbol->count;
-    if (count > FRAMES_MAX)
-        return -EINVAL;
-    for (uint32_t i = 0; i < count; i++)
-        if (text_of(frames[i].function).bytes > TEXT_MAX_BYTES ||
-            text_of(frames[i].file).bytes > TEXT_MAX_BYTES)
-            return -EINVAL;
-    /* Its rows stay in one chunk: readers do not join lists across two. */
-    for (uint32_t place = 0; place < count; place++) {
-        const struct vs_symbol_frame *frame = &frames[place];
-        struct vs_table_row row = {
-            .numbers = {appender->next_row++, symbol->module, symbol->address, place, frame->line},
-            .texts = {text_of(frame->function), text_of(frame->file)}};
-        if (add_row(appender, &appender->symbols, &row) != 0)
-            return appender->error;
-    }
-    return vs_table_bytes(&appender->symbols) < TABLE_BYTES
-               ? 0
+    if (appender->error != 0)
+        return appender->error;
+    int error = vs_table_add_symbol(&appender->symbols, symbol, &appender->next_row);
+    if (error == -EINVAL)
+        return error;
+    appender->error = error;
+    return error != 0 || vs_table_bytes(&appender->symbols) < TABLE_BYTES
+               ? error
                : write_table(appender, &appender->symbols);
 }
 
 int vs_append_meta(struct vs_appender *appender, const char *name, const char *json, size_t bytes)
 {
-    struct vs_table_row row = {.texts = {text_of(name), {json, bytes}}};
-    return bytes > TEXT_MAX_BYTES ? -EINVAL : add_row(appender, &appender->facts, &row);
+    struct vs_table_row row = {.texts = {vs_text_of(name), {json, bytes}}};
+    return bytes > VS_TABLE_TEXT_MAX_BYTES ? -EINVAL : add_row(appender, &appender->facts, &row);
 }
 
 int vs_append_close(struct vs_appender *appender, struct vs_error *error)

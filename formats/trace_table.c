@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SYMBOL_FRAMES_MAX 1024U
+
 /* Column ids: numbers from 1, then pairs of lengths and bytes, then the list of words. */
 #define COLUMN_NUMBER(i) (1U + (i))
 #define COLUMN_LENGTHS(i) (16U + 2U * (i))
@@ -153,6 +155,28 @@ int vs_table_encode_rows(const struct vs_table *table, size_t first, size_t coun
     for (uint32_t i = 0; i < table->shape->texts && error == 0; i++)
         error = put_text(table, i, first, count, out);
     return error != 0 || !table->shape->words ? error : put_words(table, first, count, out);
+}
+
+int vs_table_add_symbol(struct vs_table *table, const struct vs_symbol_def *symbol,
+                        uint64_t *next_row)
+{
+    static const struct vs_symbol_frame nothing = {0};
+    const struct vs_symbol_frame *frames = symbol->count == 0 ? &nothing : symbol->frames;
+    uint32_t count = symbol->count == 0 ? 1 : symbol->count;
+    if (count > SYMBOL_FRAMES_MAX)
+        return -EINVAL;
+    for (uint32_t i = 0; i < count; i++)
+        if (vs_text_of(frames[i].function).bytes > VS_TABLE_TEXT_MAX_BYTES ||
+            vs_text_of(frames[i].file).bytes > VS_TABLE_TEXT_MAX_BYTES)
+            return -EINVAL;
+    int error = 0;
+    for (uint32_t place = 0; error == 0 && place < count; place++) {
+        struct vs_table_row row = {
+            .numbers = {(*next_row)++, symbol->module, symbol->address, place, frames[place].line},
+            .texts = {vs_text_of(frames[place].function), vs_text_of(frames[place].file)}};
+        error = vs_table_add(table, &row);
+    }
+    return error;
 }
 
 int vs_table_encode(const struct vs_table *table, struct vs_bytes *out)

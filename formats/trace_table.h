@@ -8,11 +8,15 @@
 #ifndef VS_FORMATS_TRACE_TABLE_H
 #define VS_FORMATS_TRACE_TABLE_H
 
+#include <string.h>
+
+#include "trace.h"
 #include "trace_chunk.h"
 #include "trace_columns.h"
 
 #define VS_TABLE_NUMBERS 5U
 #define VS_TABLE_TEXTS 4U
+#define VS_TABLE_TEXT_MAX_BYTES (1U << 20)
 
 struct vs_table_shape {
     uint16_t type; /* of the chunk */
@@ -27,6 +31,12 @@ struct vs_text {
     const char *data;
     size_t bytes;
 };
+
+/* NULL is an empty text. */
+static inline struct vs_text vs_text_of(const char *text)
+{
+    return (struct vs_text){text == NULL ? "" : text, text == NULL ? 0 : strlen(text)};
+}
 
 /* One row. The first number is its id. */
 struct vs_table_row {
@@ -53,6 +63,12 @@ void vs_table_free(struct vs_table *table);
 void vs_table_clear(struct vs_table *table);
 size_t vs_table_bytes(const struct vs_table *table); /* held, roughly as they will be unpacked */
 int vs_table_add(struct vs_table *table, const struct vs_table_row *row); /* 0 or -ENOMEM */
+/*
+ * All rows of one address, numbered from `*next_row` on. They stay in one chunk: half a list of
+ * inlined calls would be a false one. 0, -ENOMEM, or -EINVAL: too many or too long, none added.
+ */
+int vs_table_add_symbol(struct vs_table *table, const struct vs_symbol_def *symbol,
+                        uint64_t *next_row);
 int vs_table_encode(const struct vs_table *table, struct vs_bytes *out);
 /* Rows [first, first + count) alone, and the least and greatest of their ids. 0 or -ENOMEM. */
 int vs_table_encode_rows(const struct vs_table *table, size_t first, size_t count,

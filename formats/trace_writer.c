@@ -26,8 +26,6 @@
     (1U << 20) /* buffered definitions are written for good when they reach this */
 #define CHUNK_EVENTS_MAX 65536U
 #define STACK_FRAMES_MAX 65536U
-#define SYMBOL_FRAMES_MAX 1024U
-#define TEXT_MAX_BYTES (1U << 20)
 
 /*
  * The order in which a flush writes them: definitions before what refers to them
@@ -60,7 +58,7 @@ struct vs_writer {
     struct vs_space space;
     uint64_t next_index;    /* events given so far, buffered ones included */
     uint64_t next_sequence; /* position behind the last event's cells */
-    uint32_t symbol_rows;   /* rows of SYMBOLS so far: their running id */
+    uint64_t symbol_rows;   /* rows of SYMBOLS so far: their running id */
     struct vs_packer *packer;
     struct vs_bytes payload;
     struct definitions definitions[TABLES];
@@ -319,15 +317,6 @@ int vs_writer_cut(struct vs_writer *writer, uint64_t events, uint64_t gaps)
     return error != 0 ? fail(writer, error) : writer->error;
 }
 
-static int buffer_row(struct vs_writer *writer, enum table_index index,
-                      const struct vs_table_row *row)
-{
-    if (writer->error != 0)
-        return writer->error;
-    int error = vs_table_add(&writer->definitions[index].table, row);
-    return error != 0 ? fail(writer, error) : 0;
-}
-
 static int write_if_full(struct vs_writer *writer, enum table_index index)
 {
     if (vs_table_bytes(&writer->definitions[index].table) < TABLES_MAX_BYTES)
@@ -338,14 +327,16 @@ static int write_if_full(struct vs_writer *writer, enum table_index index)
 
 static int add_row(struct vs_writer *writer, enum table_index index, const struct vs_table_row *row)
 {
-    int error = buffer_row(writer, index, row);
-    return error != 0 ? error : write_if_full(writer, index);
+    if (writer->error != 0)
+        return writer->error;
+    int error = vs_table_add(&writer->definitions[index].table, row);
+    return error != 0 ? fail(writer, error) : write_if_full(writer, index);
 }
 
 int vs_writer_string(struct vs_writer *writer, uint32_t id, const char *text, size_t bytes)
 {
     struct vs_table_row row = {.numbers = {id}, .texts = {{text, bytes}}};
-    return bytes > TEXT_MAX_BYTES ? -EINVAL : add_row(writer, TABLE_STRINGS, &row);
+    return bytes > VS_TABLE_TEXT_MAX_BYTES ? -EINVAL : add_row(writer, TABLE_STRINGS, &row);
 }
 
 int vs_writer_thread(struct vs_writer *writer, const struct vs_thread_def *thread)
@@ -360,7 +351,7 @@ int vs_writer_module(struct vs_writer *writer, const struct vs_module_def *modul
 {
     const char *path = module->path == NULL ? "" : module->path;
     size_t path_bytes = strlen(path);
-    if (module->build_id_bytes > sizeof module->build_id || path_bytes > TEXT_MAX_BYTES)
+    if (module->build_id_bytes > sizeof module->build_id || path_bytes > VS_TABLE_TEXT_MAX_BYTES)
         return -EINVAL;
     struct vs_table_row row = {
         .numbers = {module->id, module->generation, module->start, module->end, module->load_bias},
@@ -389,48 +380,30 @@ int vs_writer_stack(struct vs_writer *writer, const struct vs_stack_def *stack)
     return stack->frame_count > STACK_FRAMES_MAX ? -EINVAL : add_row(writer, TABLE_STACKS, &row);
 }
 
-/* NULL is an empty text. */
-static struct vs_text text_of(const char *text)
-{
-    return (struct vs_text){text, text == NULL ? 0 : strlen(text)};
-}
-
 int vs_writer_code(struct vs_writer *writer, const struct vs_code_def *code)
 {
     struct vs_table_row row = {.numbers = {code->id, code->first_line},
-                               .texts = {text_of(code->name), text_of(code->file)}};
-    if (row.texts[0].bytes > TEXT_MAX_BYTES || row.texts[1].bytes > TEXT_MAX_BYTES)
+                               .texts = {vs_text_of(code->name), vs_text_of(code->file)}};
+    if (row.texts[0].bytes > VS_TABLE_TEXT_MAX_BYTES ||
+        row.texts[1].bytes > VS_TABLE_TEXT_MAX_BYTES)
         return -EINVAL;
     return add_row(writer, TABLE_CODES, &row);
 }
 
-/* All rows of one address stay in one chunk: half a list of inlined calls would be a false one. */
 int vs_writer_symbol(struct vs_writer *writer, const struct vs_symbol_def *symbol)
 {
-    static const struct vs_symbol_frame nothing = {0};
-    const struct vs_symbol_frame *frames = symbol->count == 0 ? &nothing : symbol->frames;
-    uint32_t count = symbol->count == 0 ? 1 : symbol->count;
-    if (count > SYMBOL_FRAMES_MAX)
-        return -EINVAL;
-    for (uint32_t i = 0; i < count; i++)
-        if (text_of(frames[i].function).bytes > TEXT_MAX_BYTES ||
-            text_of(frames[i].file).bytes > TEXT_MAX_BYTES)
-            return -EINVAL;
-    for (uint32_t place = 0; place < count; place++) {
-        const struct vs_symbol_frame *frame = &frames[place];
-        struct vs_table_row row = {
-            .numbers = {writer->symbol_rows++, symbol->module, symbol->address, place, frame->line},
-            .texts = {text_of(frame->function), text_of(frame->file)}};
-        int error = buffer_row(writer, TABLE_SYMBOLS, &row);
-        if (error != 0)
-            return error;
-    }
-    return write_if_full(writer, TABLE_SYMBOLS);
+    if (writer->error != 0)
+        return writer->error;
+    int error = vs_table_add_symbol(&writer->definitions[TABLE_SYMBOLS].table, symbol,
+                                    &writer->symbol_rows);
+    if (error == -EINVAL)
+        return error;
+    return error != 0 ? fail(writer, error) : write_if_full(writer, TABLE_SYMBOLS);
 }
 
 int vs_writer_meta(struct vs_writer *writer, const char *name, const char *json, size_t bytes)
 {
-    if (writer->error != 0 || bytes > TEXT_MAX_BYTES)
+    if (writer->error != 0 || bytes > VS_TABLE_TEXT_MAX_BYTES)
         return writer->error != 0 ? writer->error : -EINVAL;
     return vs_facts_lay(&writer->facts, name, json, bytes);
 }
