@@ -91,6 +91,7 @@ struct proc_image {
     bool environ_seen; /* its environment could be read */
     bool maps_seen;    /* its mappings could be read */
     bool disabled;     /* VRAMSCOPE_DISABLE is set */
+    bool device_open;  /* a GPU, or the simulated one, is mapped: CUDA is started */
     bool secure;       /* runs with other rights than its caller: the loader drops
                           preloads */
     size_t library_count;

@@ -36,6 +36,16 @@ bool proc_is_cuda_library(const char *path)
     return false;
 }
 
+/* What a started driver maps: NVIDIA's device nodes, WSL's, the simulated device. */
+static bool is_device(const char *path)
+{
+    static const char *const starts[] = {"/dev/nv", "/dev/dxg", "/memfd:simgpu-arena"};
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+        if (strncmp(path, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
 /* A file of /proc, whole, with a zero behind it; NULL when it cannot be read.
  */
 static char *read_all(pid_t pid, const char *name, size_t *bytes)
@@ -100,6 +110,8 @@ static void read_maps(struct proc_image *image)
             image->shim_mapped = true;
         else if (is_libc(base_name(path)))
             image->libc_mapped = true;
+        else if (is_device(path))
+            image->device_open = true;
         else if (proc_is_cuda_library(path))
             add_library(image, path);
     }

@@ -40,8 +40,10 @@ static void keep_image(struct watch *watch, const struct proc_image *now)
         if (!same_image(&watch->images[i], now))
             continue;
         bool richer = now->library_count >= watch->images[i].library_count;
+        bool device_open = watch->images[i].device_open || now->device_open;
         if (richer && now->maps_seen)
             watch->images[i] = *now;
+        watch->images[i].device_open = device_open;
         return;
     }
     watch->full = watch->count == MAX_IMAGES;
@@ -140,22 +142,26 @@ static void say_image(struct doctor *doctor, const struct proc_image *image)
 static void explain_nothing(struct doctor *doctor, const struct watch *watch)
 {
     size_t with_cuda = 0;
+    size_t with_device = 0;
     size_t without_shim = 0;
     for (size_t i = 0; i < watch->count; i++) {
         with_cuda += watch->images[i].library_count > 0;
+        with_device += watch->images[i].device_open;
         without_shim += proc_why_not(&watch->images[i]) != NULL;
     }
-    if (with_cuda == 0 && without_shim == 0)
-        doctor_note(doctor, "no process loaded a CUDA library: there was no device "
-                            "memory to trace");
-    else if (with_cuda == 0)
+    if (without_shim > 0)
         doctor_fault(doctor, "no trace: %zu process%s ran without the shim (above)", without_shim,
                      without_shim == 1 ? "" : "es");
-    else
+    else if (with_device > 0)
         doctor_fault(doctor,
-                     "no trace although %zu process%s mapped CUDA libraries: never called, "
-                     "or called past the hooks",
-                     with_cuda, with_cuda == 1 ? "" : "es");
+                     "no trace although %zu process%s opened a GPU: no call came past a hook",
+                     with_device, with_device == 1 ? "" : "es");
+    else if (with_cuda > 0)
+        doctor_note(doctor, "CUDA libraries were loaded, but no process was seen to open a GPU: "
+                            "there was no device memory to trace");
+    else
+        doctor_note(doctor, "no process loaded a CUDA library: there was no device "
+                            "memory to trace");
 }
 
 /* The first library of a name that any process had. */

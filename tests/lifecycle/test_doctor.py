@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import sys
 import time
 
 from lab import SHIM, TOOL, Skip, check, equal, need, processes, program, tool
@@ -48,6 +49,16 @@ def test_doctor_command(lab):
         says(done, "carries a runtime of its own")
 
 
+# As the simulated driver maps its device's memory.
+OPENS_A_DEVICE = """
+import mmap, os, time
+device = os.memfd_create("simgpu-arena")
+os.ftruncate(device, mmap.PAGESIZE)
+mapped = mmap.mmap(device, mmap.PAGESIZE)
+time.sleep(1)
+"""
+
+
 def static_program(lab):
     path = lab.path("static")
     source = lab.path("static.c")
@@ -63,6 +74,12 @@ def test_doctor_reasons(lab):
     done = doctor(lab, "--", "true")
     equal("status of no CUDA at all", done.status, 0)
     says(done, "there was no device memory to trace")
+    done = doctor(lab, "--", "sleep", "0.5")
+    equal("status of libraries that are not used", done.status, 0)
+    says(done, "no process was seen to open a GPU: there was no device memory to trace")
+    done = doctor(lab, "--", sys.executable, "-c", OPENS_A_DEVICE)
+    equal("status of a device that no hooked call opened", done.status, 1)
+    says(done, "FAULT no trace although 1 process opened a GPU")
     done = doctor(lab, "--", "/nonexistent/program")
     equal("status of no program", done.status, 1)
     cleaned = ["env", "-u", "LD_PRELOAD", "sh", "-c", "sleep 2; exit 0"]
