@@ -8,35 +8,23 @@ import ctypes
 import json
 import os
 import signal
+import sys
 import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch", "programs"))
 
 import numpy
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
+from transformer import Model
 
 WIDTH, LENGTH, BATCH, VOCABULARY, WARM_UP = 128, 64, 8, 512, 5
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(WIDTH, 4, batch_first=True)
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2))
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
-
-    def forward(self, x):
-        y = self.norms[0](x)
-        x = x + self.attention(y, y, y, need_weights=False)[0]
-        return x + self.mlp(self.norms[1](x))
-
-
 def train(steps):
     """Seconds of each step, by the clock and of all threads' processor time."""
-    model = nn.Sequential(nn.Embedding(VOCABULARY, WIDTH), *[Block() for _ in range(4)],
-                          nn.Linear(WIDTH, VOCABULARY)).cuda()
+    model = Model(VOCABULARY, WIDTH, layers=4).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     clock, processor = [], []
     for _ in range(steps):

@@ -3,47 +3,23 @@
 size_train.py fixed|varying STEPS EVENTS_PER_SECOND. In "varying" each batch has a length
 of its own. The loop waits at each step's end, as a program that waits for its device does,
 so that it makes about so many events a second; 0: it does not wait."""
+import os
 import random
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch", "programs"))
+
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
+from transformer import Model
 
 VOCABULARY, WIDTH, BATCH, LENGTH, LAYERS = 512, 64, 8, 64, 4
 EVENTS_PER_STEP = 800  # about: allocations and frees of the caching allocator in one step
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(WIDTH, 4, batch_first=True)
-        self.first_norm, self.second_norm = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
-
-    def forward(self, x):
-        y = self.first_norm(x)
-        x = x + self.attention(y, y, y, need_weights=False)[0]
-        return x + self.mlp(self.second_norm(x))
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.head = nn.Linear(WIDTH, VOCABULARY)
-
-    def forward(self, tokens):
-        x = self.embedding(tokens)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
-
-
 def train(shape, steps, rate):
-    model = Model().cuda()
+    model = Model(VOCABULARY, WIDTH, LAYERS).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
     due = time.monotonic()
     for _ in range(steps):

@@ -11,10 +11,11 @@ import sys
 import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch", "programs"))
 
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
+from transformer import Model
 
 torch.set_num_threads(1)
 FRAMES, PAIRS, BATCHES, TURNS = 20, 300, 20, 8
@@ -63,35 +64,8 @@ def time_loops(with_recorder):
     return {name: tenth(values) for name, values in taken.items()}
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(WIDTH, 4, batch_first=True)
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2))
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
-
-    def forward(self, x):
-        y = self.norms[0](x)
-        x = x + self.attention(y, y, y, need_weights=False)[0]
-        return x + self.mlp(self.norms[1](x))
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(4))
-        self.head = nn.Linear(WIDTH, VOCABULARY)
-
-    def forward(self, tokens):
-        x = self.embedding(tokens)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
-
-
 def time_steps():
-    model = Model().cuda()
+    model = Model(VOCABULARY, WIDTH, layers=4).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     seconds = []
     for step in range(WARM_STEPS + STEPS):

@@ -7,41 +7,13 @@ import figures
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from transformer import Model
 
 VOCABULARY, WIDTH, LENGTH, BATCH = 256, 64, 32, 4
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(WIDTH, 4, batch_first=True)
-        self.first_norm = nn.LayerNorm(WIDTH)
-        self.second_norm = nn.LayerNorm(WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(),
-                                 nn.Linear(4 * WIDTH, WIDTH))
-
-    def forward(self, x):
-        y = self.first_norm(x)
-        x = x + self.attention(y, y, y, need_weights=False)[0]
-        return x + self.mlp(self.second_norm(x))
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(2))
-        self.head = nn.Linear(WIDTH, VOCABULARY)
-
-    def forward(self, tokens):
-        x = self.embedding(tokens)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
-
-
 def train_transformer(steps, autocast):
-    model = Model().cuda()
+    model = Model(VOCABULARY, WIDTH, layers=2).cuda()
     parameters = sum(p.numel() * p.element_size() for p in model.parameters())
     figures.check("parameters are allocated", figures.allocated() >= parameters)
     optimizer = torch.optim.AdamW(model.parameters())
