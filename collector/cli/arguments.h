@@ -1,35 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The arguments of the commands. Each has one table of its options, which parses
- * them, is checked against, and answers the shells that complete words: see complete.h.
- */
+/* The arguments of the commands, by the table of what each takes. */
 #ifndef VS_CLI_ARGUMENTS_H
 #define VS_CLI_ARGUMENTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-/*
- * An option. `form` is what is typed: "--json" sets *value to true; after "--device N" the value
- * goes to *text, `--device=N` is the same. What it takes is one word or several with a '|' between:
- * in small letters a word of a fixed set, in capitals what stands for any; a set without such is
- * checked. OUT and FILE are files, DIR is a folder.
- */
-struct option_rule {
-    const char *form;
-    bool *value;
-    const char **text;
-};
-
-/* What a command takes. */
-struct command_words {
-    const char *help;
-    const struct option_rule *rules;
-    size_t rule_count;
-    const char *argument; /* what the one argument is called ("trace"); NULL: there is none */
-    bool optional;        /* it may be absent */
-    char ***command;      /* not NULL: a command follows, after "--" or without */
-};
+#include "options.h"
 
 /*
  * Takes the options out of argv, and gives the one argument (NULL: absent) or the command.
@@ -40,11 +14,5 @@ int parse_words(int argc, char **argv, const struct command_words *known, const 
 /* The same for a command with one TRACE. */
 int parse_arguments(int argc, char **argv, const char *help, const struct option_rule *rules,
                     size_t rule_count, const char **trace);
-
-/* Bytes of the name in an option's form, and what it takes ("": nothing). */
-size_t option_name_bytes(const struct option_rule *rule);
-const char *option_takes(const struct option_rule *rule);
-/* The option that an argument is, also with "=VALUE" behind; NULL: none. */
-const struct option_rule *option_find(const struct command_words *known, const char *argument);
 
 #endif

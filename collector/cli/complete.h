@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "arguments.h"
+#include "options.h"
 
 /* `vramscope --complete COMMAND WORD…` reaches a command as its arguments --complete WORD…. */
 #define COMPLETE_OPTION "--complete"

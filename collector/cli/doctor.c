@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vramscope doctor`: which hooks take effect here, and why not. Arguments and
- * the lines on the screen; the questions are in doctor_*.c.
+ * `vramscope doctor`: which hooks take effect here, and why not. Everything it says
+ * comes from traces, from ELF files and from /proc; nothing is asked of a running
+ * program. Here are the arguments; the questions are in doctor_*.c.
  */
-#include "doctor.h"
-
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "arguments.h"
 #include "commands.h"
+#include "doctor_host.h"
+#include "doctor_pid.h"
+#include "doctor_run.h"
 
 static const char usage[] =
     "usage: vramscope doctor [--all] [--pid N | -- COMMAND [ARGUMENT]…]\n"
@@ -25,40 +26,6 @@ static const char usage[] =
     "  --all     also the hooks that were not called\n"
     "\n"
     "Exit status: 0 nothing found, 1 something keeps memory events from being recorded, 2 usage.\n";
-
-static void print_line(const char *mark, const char *format, va_list arguments)
-{
-    printf("%-6s", mark);
-    vprintf(format, arguments);
-    putchar('\n');
-}
-
-void doctor_ok(struct doctor *doctor, const char *format, ...)
-{
-    va_list arguments;
-    (void)doctor;
-    va_start(arguments, format);
-    print_line("ok", format, arguments);
-    va_end(arguments);
-}
-
-void doctor_note(struct doctor *doctor, const char *format, ...)
-{
-    va_list arguments;
-    (void)doctor;
-    va_start(arguments, format);
-    print_line("-", format, arguments);
-    va_end(arguments);
-}
-
-void doctor_fault(struct doctor *doctor, const char *format, ...)
-{
-    va_list arguments;
-    doctor->faults++;
-    va_start(arguments, format);
-    print_line("FAULT", format, arguments);
-    va_end(arguments);
-}
 
 struct question {
     char **command; /* behind "--" */

@@ -4,7 +4,7 @@
  * bits, what does it need, which dynamic symbols does it define or ask for. The
  * file is not trusted: every offset is checked against its size.
  */
-#include "doctor.h"
+#include "doctor_elf.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * call of an event and how often the outermost, who called, and by which way
  * the caller reached it. The list of hooks is the shim's own list of exports.
  */
-#include "doctor.h"
+#include "doctor_hooks.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor_elf.h"
+#include "doctor_proc.h"
 #include "trace.h"
 
 enum { MAX_HOOKS = 2048, MAX_CALLERS = 256, CALLERS_PER_HOOK = 8 };

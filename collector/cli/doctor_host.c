@@ -5,7 +5,7 @@
  * offer, may a trace be written in this folder. Each question is tried, not
  * guessed.
  */
-#include "doctor.h"
+#include "doctor_host.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,6 +19,9 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "doctor_elf.h"
+#include "doctor_proc.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

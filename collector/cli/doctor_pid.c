@@ -3,10 +3,12 @@
  * `vramscope doctor --pid N`: a process that runs already. Nothing is asked of
  * it and nothing changes in it: /proc alone is read.
  */
-#include "doctor.h"
+#include "doctor_pid.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "doctor_proc.h"
 
 static void look_at_libraries(struct doctor *doctor, const struct proc_image *image)
 {

@@ -3,7 +3,7 @@
  * A process as /proc shows it: is the shim in it, was it asked for, which of
  * CUDA's libraries are there; and if the shim is missing, the reason.
  */
-#include "doctor.h"
+#include "doctor_proc.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "doctor_elf.h"
 
 #define SHIM_NAME "libvramscope"
 

@@ -5,7 +5,7 @@
  * that lives shorter than the time between two looks may be missed: its trace
  * is not.
  */
-#include "doctor.h"
+#include "doctor_run.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +18,10 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "doctor_elf.h"
+#include "doctor_hooks.h"
+#include "doctor_host.h"
+#include "doctor_proc.h"
 
 enum { MAX_IMAGES = 512, LOOK_FIRST_MS = 5, LOOK_LATER_MS = 50, LOOKS_EARLY = 100 };
 
