@@ -2,7 +2,7 @@
 /* What a page points out: failed requests, growth, marked phases. */
 #include <inttypes.h>
 
-#include "html_data.h"
+#include "html_findings.h"
 
 static void put_oom(struct vs_html_data *data, const struct vs_oom *oom)
 {

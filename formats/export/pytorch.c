@@ -6,12 +6,12 @@
  * trace is read once to find the instant of each device, once for what is there at
  * it, and once for the entries of each device.
  */
-#include "pytorch.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
 #include "formats.h"
+#include "pytorch_frames.h"
+#include "pytorch_trace.h"
 #include "replay/grow.h"
 #include "replay/segments.h"
 
@@ -36,24 +36,10 @@ struct segment {
     uint32_t stack;
 };
 
-void vs_snapshot_number(struct vs_snapshot *snapshot, const char *name, uint64_t value)
-{
-    vs_pickle_name(&snapshot->pickle, name);
-    vs_pickle_number(&snapshot->pickle, value);
-}
-
 static void put_name(struct vs_snapshot *snapshot, const char *name, const char *value)
 {
     vs_pickle_name(&snapshot->pickle, name);
     vs_pickle_name(&snapshot->pickle, value);
-}
-
-bool vs_snapshot_is_over(const struct vs_snapshot *snapshot, const struct vs_sequenced_event *event)
-{
-    const struct vs_export *export = snapshot->export;
-    uint64_t time = event->event.time_ns;
-    return time > export->to_ns || (export->at == VS_AT_TIME && time > export->moment_ns) ||
-           (snapshot->over_sequence != 0 && event->sequence > snapshot->over_sequence);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------

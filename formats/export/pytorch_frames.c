@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "profile.h"
-#include "pytorch.h"
+#include "pytorch_frames.h"
 
 static const char *file_of(const struct vs_frame *frame)
 {

@@ -4,10 +4,12 @@
  * from a caching layer's own events; what of segments appeared and went is told by
  * comparing what the fold holds with what was there before the event.
  */
+#include "pytorch_trace.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "pytorch.h"
+#include "pytorch_frames.h"
 #include "replay/grow.h"
 
 /* A segment; where there is no caching layer, an allocation or a mapping. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two writers of a page's data share: numbering of places and texts, JSON's commas. */
-#ifndef VS_EXPORT_HTML_DATA_H
-#define VS_EXPORT_HTML_DATA_H
+/* What the writers of a page's data share: JSON's values and commas, numbers of places. */
+#ifndef VS_EXPORT_HTML_VALUES_H
+#define VS_EXPORT_HTML_VALUES_H
 
 #include "html_names.h"
 #include "html_page.h"
@@ -21,6 +21,10 @@ struct vs_html_data {
     size_t place_count;
     int error;
 };
+
+/* 0 or -ENOMEM; release it in any case. `html` must stay. */
+int vs_html_open(struct vs_html_data *data, const struct vs_html *html);
+void vs_html_release(struct vs_html_data *data);
 
 /* The next value of a list or object: a comma unless it is the first. */
 static inline void vs_html_next(struct vs_sink *sink, bool *any)
@@ -44,9 +48,5 @@ uint32_t vs_html_place(struct vs_html_data *data, uint32_t site);
 long vs_html_number(struct vs_html_data *data, uint32_t place);
 /* The same of a site of the first reading, as a member; null without one. */
 void vs_html_place_member(struct vs_html_data *data, const char *name, uint32_t site);
-
-/* html_findings.c */
-void vs_html_write_findings(struct vs_html_data *data);
-void vs_html_write_phases(struct vs_html_data *data);
 
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the parts of the PyTorch export share: pytorch.c writes the snapshot and its
- * segments, pytorch_trace.c the events of one device, pytorch_frames.c the stacks.
- */
-#ifndef VS_EXPORT_PYTORCH_H
-#define VS_EXPORT_PYTORCH_H
+/* What the parts of the PyTorch export share. */
+#ifndef VS_EXPORT_PYTORCH_SNAPSHOT_H
+#define VS_EXPORT_PYTORCH_SNAPSHOT_H
 
 #include "export.h"
 #include "pickle.h"
@@ -58,9 +55,5 @@ static inline bool vs_snapshot_shows_mapping(const struct vs_state *state,
 
 /* {"name": number} */
 void vs_snapshot_number(struct vs_snapshot *snapshot, const char *name, uint64_t value);
-/* "frames": the list of a stack's frames, innermost first; empty for stack 0. */
-void vs_snapshot_frames(struct vs_snapshot *snapshot, uint32_t stack);
-/* The list of entries of one device. 0 or a negative errno value. */
-int vs_snapshot_trace(struct vs_snapshot *snapshot, int8_t device);
 
 #endif
