@@ -81,15 +81,15 @@ int cmd_doctor(int argc, char **argv)
     struct doctor doctor = {.all = question.all};
     int error = ask(&doctor, &question);
     if (error == -ESRCH)
-        fprintf(stderr, "vramscope: doctor: there is no process %ld\n", (long)question.pid);
+        fprintf(stderr, "vramscope doctor: there is no process %ld\n", (long)question.pid);
     else if (error == -EACCES)
         fprintf(stderr,
-                "vramscope: doctor: /proc of process %ld may not be read: try as "
+                "vramscope doctor: /proc of process %ld may not be read: try as "
                 "its user "
                 "or as root\n",
                 (long)question.pid);
     else if (error != 0)
-        fprintf(stderr, "vramscope: doctor: %s\n", strerror(-error));
+        fprintf(stderr, "vramscope doctor: %s\n", strerror(-error));
     else if (doctor.faults == 0)
         printf("nothing found that would keep memory events from being recorded\n");
     else

@@ -73,6 +73,16 @@ static int fail(const char *name, const char *what)
     return CMD_FAILED;
 }
 
+/* Both are what one has after a failure; the name is easily the wrong one. */
+static bool is_trace(const char *path)
+{
+    struct vs_reader *reader = NULL;
+    struct vs_error error;
+    bool is = path != NULL && vs_reader_open(path, &reader, &error) == 0;
+    vs_reader_close(reader);
+    return is;
+}
+
 static int explain(const char *path, bool json, struct paste *paste, struct verdict *verdict)
 {
     const char *name = path == NULL || strcmp(path, "-") == 0 ? "standard input" : path;
@@ -85,8 +95,10 @@ static int explain(const char *path, bool json, struct paste *paste, struct verd
                         : strerror(-status));
     if (!verdict_of(paste, verdict))
         return fail(name, paste->bytes == 0 ? "empty; paste an out-of-memory message"
-                                            : "no out-of-memory message, memory summary or "
-                                              "nvidia-smi page is in it");
+                          : is_trace(path)
+                              ? "is a trace, not a message: `vramscope report` reads it"
+                              : "no out-of-memory message, memory summary or "
+                                "nvidia-smi page is in it");
     if (json && !verdict_print_json(stdout, verdict))
         return fail("standard output", "could not be written");
     if (!json)

@@ -38,9 +38,8 @@ static const char help[] =
     "  --min-bytes SIZE   leaves out smaller allocations and places (K, M, G)\n"
     "  --last N           only the last N events\n"
     "  --at WHEN          the moment whose live memory folded, perfetto, pprof and pytorch\n"
-    "                     write: peak (most allocated, of each device; the default), end, oom (the "
-    "last\n"
-    "                     one), or a time as for --from\n"
+    "                     write, and html has besides: peak (most allocated, of each device; the\n"
+    "                     default), end, oom (the last one), or a time as for --from\n"
     "  --metric METRIC    what folded counts and pprof shows first: inuse_space (bytes in use at\n"
     "                     that moment; the default), inuse_objects, alloc_space or alloc_objects\n"
     "                     (all that was allocated until then)\n"
@@ -137,6 +136,17 @@ static bool take(const struct texts *texts, struct vs_export *export)
     return fine;
 }
 
+/* An option that changes nothing would be taken for one that did. */
+static bool applies(const struct vs_export_format *format, const struct texts *texts)
+{
+    bool at = texts->at != NULL && !format->has_moment;
+    if (!at && (texts->metric == NULL || format->has_metric))
+        return true;
+    fprintf(stderr, "vramscope export: %s is not for -f %s; `vramscope export --help` says how\n",
+            at ? "--at" : "--metric", format->name);
+    return false;
+}
+
 /* ---- progress -----------------------------------------------------------------------------------
  */
 
@@ -196,17 +206,18 @@ static int run_format(const struct vs_export_format *format, struct vs_export *e
 static void tell_failure(const struct vs_export *export, const struct output_file *output,
                          int result)
 {
+    bool narrowed = export->device >= 0 || export->window.has_from || export->window.has_to;
     if (export->error->text[0] != 0)
         fprintf(stderr, "vramscope: %s\n", export->error->text);
     else if (result == -ENODATA)
         fprintf(
             stderr,
-            "vramscope: %s: nothing failed for want of memory in it: --at peak, end or a time\n",
-            export->path);
+            "vramscope: %s: nothing failed for want of memory in it%s: --at peak, end or a time\n",
+            export->path, narrowed ? ", as far as --device, --from and --to go" : "");
     else if (result == -ENOMEM)
         fprintf(stderr, "vramscope: %s: %s\n", export->path, strerror(ENOMEM));
     else if (result != -EPIPE)
-        output_complain(output->to_stdout ? "stdout" : output->path, -result);
+        output_complain(output->path, -result);
 }
 
 static int export_trace(const struct vs_export_format *format, struct vs_export *export,
@@ -265,9 +276,10 @@ int cmd_export(int argc, char **argv)
         return CMD_USAGE;
     }
     const struct vs_export_format *format = vs_export_format(texts.format);
-    if (format == NULL || !take(&texts, &export))
+    if (format == NULL || !applies(format, &texts) || !take(&texts, &export))
         return CMD_USAGE;
-    if (!output_open(&output, texts.out, force, format->own_file))
+    if (!output_spares(texts.out, export.path) ||
+        !output_open(&output, texts.out, force, format->own_file))
         return CMD_FAILED;
     status = export_trace(format, &export, &output);
     output_discard(&output);

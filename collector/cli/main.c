@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vramscope: the command people type. The sub-commands are one table. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "complete.h"
@@ -113,8 +116,20 @@ static int complete(int argc, char **argv)
     return finish_output(run(command, argc, argv));
 }
 
+/*
+ * The number of a closed stdout is not to go to a file that a command opens: what is printed would
+ * land in it. Held by what cannot be written to, so that it still fails, and not passed on.
+ */
+static void hold_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
+    hold_closed_streams();
     const char *name = argc > 1 ? argv[1] : NULL;
     if (name == NULL) {
         print_usage(stderr);

@@ -93,14 +93,25 @@ static bool fail(const char *path, int error)
     return false;
 }
 
+bool output_spares(const char *path, const char *source)
+{
+    struct stat out, in;
+    if (strcmp(path, "-") == 0 || stat(path, &out) != 0 || stat(source, &in) != 0)
+        return true;
+    return out.st_dev != in.st_dev || out.st_ino != in.st_ino ||
+           complain(path, "is the trace that is read: give another name");
+}
+
 /* Whether the name may be taken. */
 static bool is_free(const struct output_file *output)
 {
     struct stat status;
     if (lstat(output->path, &status) != 0)
         return errno == ENOENT || fail(output->path, errno);
+    if (S_ISDIR(status.st_mode))
+        return complain(output->path, "is a folder: give the name of a file");
     if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
-        return complain(output->path, "is not a file; `-o -` writes to stdout");
+        return complain(output->path, "is not a regular file: give another name");
     if (!output->force)
         return complain(output->path, "exists already; --force replaces it");
     return true;
@@ -153,8 +164,11 @@ bool output_check(const char *path, bool force)
 
 bool output_open(struct output_file *output, const char *path, bool force, bool own_file)
 {
-    *output = (struct output_file){
-        .path = path, .force = force, .to_stdout = strcmp(path, "-") == 0, .fd = STDOUT_FILENO};
+    bool to_stdout = strcmp(path, "-") == 0;
+    *output = (struct output_file){.path = to_stdout ? "stdout" : path,
+                                   .force = force,
+                                   .to_stdout = to_stdout,
+                                   .fd = STDOUT_FILENO};
     if (output->to_stdout && !own_file)
         return true;
     return (output->to_stdout || is_free(output)) && open_temporary(output);

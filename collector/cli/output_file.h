@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 struct output_file {
-    const char *path; /* asked for */
+    const char *path; /* asked for; "stdout" for "-" */
     char *temporary;  /* NULL: stdout itself */
     bool to_stdout, force;
     int fd; /* for reading too, but for stdout itself */
@@ -21,6 +21,11 @@ struct output_file {
  * to stdout in the end. False with a line on stderr.
  */
 bool output_open(struct output_file *output, const char *path, bool force, bool own_file);
+/*
+ * Whether it leaves `source` alone, the trace that is read: --force is never to cost a recording.
+ * False with a line on stderr.
+ */
+bool output_spares(const char *path, const char *source);
 /* Whether it can be opened, as far as can be told before. False with a line on stderr. */
 bool output_check(const char *path, bool force);
 /* Gives the file its name, or copies it to stdout. False with a line on stderr. */

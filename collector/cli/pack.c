@@ -407,7 +407,7 @@ static int finish(struct packing *packing, const struct report *report)
 {
     size_t count = 0;
     if (!fit(packing, report) ||
-        !report_print_inside(stdout, packing->trace_path, TRACE_NAME, false) ||
+        !report_print_inside(stdout, packing->trace_path, TRACE_NAME, false, NULL) ||
         !add_others(packing))
         return CMD_FAILED;
     struct zip_member *members = all_members(packing, &count);
@@ -509,12 +509,21 @@ static bool hide_names(const struct report_other *items, size_t count, struct re
     return others->items != NULL;
 }
 
+/* Whether the archive leaves every trace of the folder alone. */
+static bool spares_folder(const struct packing *packing, const struct report_folder *folder)
+{
+    for (size_t i = 0; i < folder->path_count; i++)
+        if (!output_spares(packing->out, folder->paths[i]))
+            return false;
+    return true;
+}
+
 static int pack_folder(const char *path, struct packing *packing)
 {
     struct report_folder folder;
     struct report_others others = {0};
     int status = CMD_FAILED;
-    if (report_open_folder(path, &folder)) {
+    if (report_open_folder(path, &folder) && spares_folder(packing, &folder)) {
         packing->others = folder.traces.items + 1;
         packing->named = &others;
         bool hidden = hide_names(folder.traces.items + 1, folder.traces.count - 1, &others);
@@ -560,7 +569,7 @@ int cmd_pack(int argc, char **argv)
     if (!take_bound("pack", "--from", from, &window->has_from, &window->from_ns) ||
         !take_bound("pack", "--to", to, &window->has_to, &window->to_ns))
         return CMD_USAGE;
-    if (!output_check(packing.out, packing.force))
+    if (!output_spares(packing.out, path) || !output_check(packing.out, packing.force))
         return CMD_FAILED;
     bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
     status = folder ? pack_folder(path, &packing) : pack_trace(path, &packing, NULL);

@@ -86,12 +86,12 @@ int cmd_redact(int argc, char **argv)
     }
     struct output_file output;
     struct vs_redacted redacted;
-    if (!output_open(&output, out, force, true))
+    if (!output_spares(out, path) || !output_open(&output, out, force, true))
         return CMD_FAILED;
     bool kept = redact_trace(path, out, output.fd, &redacted, &whole) && output_keep(&output);
     output_discard(&output);
     if (!kept)
         return CMD_FAILED;
-    say_what(output.to_stdout ? stderr : stdout, out, &redacted);
+    say_what(output.to_stdout ? stderr : stdout, output.to_stdout ? "stdout" : out, &redacted);
     return finish_output(whole ? CMD_DONE : CMD_FAILED);
 }

@@ -120,6 +120,13 @@ static int show_folder(const char *path, const struct report_options *options)
     return status;
 }
 
+static int show_inside(const char *path, bool full)
+{
+    bool whole = true;
+    bool shown = report_print_inside(stdout, path, path, full, &whole);
+    return finish_output(shown && whole ? CMD_DONE : CMD_FAILED);
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct report_options options = {.by = VS_BY_LINE, .device = -1};
@@ -129,8 +136,7 @@ int cmd_report(int argc, char **argv)
         return status;
     struct stat found;
     if (options.what_is_inside)
-        return report_print_inside(stdout, path, path, options.full) ? finish_output(CMD_DONE)
-                                                                     : CMD_FAILED;
+        return show_inside(path, options.full);
     if (stat(path, &found) == 0 && S_ISDIR(found.st_mode))
         return show_folder(path, &options);
     return show(path, &options, NULL);

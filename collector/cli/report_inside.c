@@ -17,6 +17,7 @@
 #include "python_path.h"
 #include "redact.h"
 #include "redact_text.h"
+#include "trace_argument.h"
 
 enum { EXAMPLES = 3, VALUE_ROOM = 1024, NS_PER_SECOND = 1000000000 };
 
@@ -306,7 +307,7 @@ static void print_all(const struct page *page, const char *name, const struct in
     print_events(page, reader);
 }
 
-bool report_print_inside(FILE *out, const char *path, const char *name, bool full)
+bool report_print_inside(FILE *out, const char *path, const char *name, bool full, bool *whole)
 {
     struct inside inside = {0};
     struct vs_reader *reader = NULL;
@@ -319,6 +320,8 @@ bool report_print_inside(FILE *out, const char *path, const char *name, bool ful
     if (result == 0) {
         struct page page = page_open(out);
         print_all(&page, name, &inside, reader, full);
+        if (whole != NULL)
+            *whole = !tell_damage(path, vs_reader_status(reader), 0);
     } else {
         fprintf(stderr, "vramscope: %s\n", error.text[0] != 0 ? error.text : "no memory is left");
     }

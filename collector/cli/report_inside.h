@@ -7,8 +7,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* `name`: what the file is called there. `full`: all values, not a few. False with a line on
- * stderr. */
-bool report_print_inside(FILE *out, const char *path, const char *name, bool full);
+/*
+ * `name`: what the file is called there. `full`: all values, not a few. `whole` (may be NULL):
+ * false with a line on stderr when not all of it could be read. False with a line on stderr when
+ * nothing.
+ */
+bool report_print_inside(FILE *out, const char *path, const char *name, bool full, bool *whole);
 
 #endif

@@ -107,7 +107,7 @@ int vs_export_csv(struct vs_export *export)
         return -ENOMEM;
     vs_export_filter_text(export, filter, sizeof(filter));
     if (filter[0] != 0)
-        vs_sink_printf(export->sink, "# vramscope export: only events %s\n", filter);
+        vs_sink_printf(export->sink, "# vramscope export: only events: %s\n", filter);
     vs_sink_text(export->sink, header);
     int result = vs_export_each_chosen(export, put_row, texts);
     vs_texts_free(texts);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "replay/format_size.h"
 #include "replay/reader_facts.h"
 
 enum { PROGRESS_EVENTS = 1 << 16 };
@@ -41,8 +42,10 @@ static int note_time(void *self, const struct vs_sequenced_event *event)
 static bool needs_end(const struct vs_export *export, uint64_t end_ns)
 {
     const struct vs_window *window = &export->window;
-    if (window->has_from && window->from_ns >= 0 &&
-        (export->start_ns == 0 || export->start_ns + (uint64_t)window->from_ns > end_ns))
+    int64_t latest = export->at == VS_AT_TIME ? export->at_ns : 0;
+    if (window->has_from && window->from_ns > latest)
+        latest = window->from_ns;
+    if (latest > 0 && (export->start_ns == 0 || export->start_ns + (uint64_t)latest > end_ns))
         return true;
     return (window->has_from && window->from_ns < 0) || (window->has_to && window->to_ns < 0) ||
            export->at_ns < 0;
@@ -72,6 +75,12 @@ static int resolve_times(struct vs_export *export, struct vs_error *error)
         vs_window_error(export->path, from, duration, error);
     if (result != 0)
         return result;
+    if (export->at == VS_AT_TIME && export->at_ns > 0 && (uint64_t) export->at_ns > duration) {
+        snprintf(error->text, sizeof(error->text),
+                 "%s: --at is after the run's end: the run took %s", export->path,
+                 vs_format_time(duration).text);
+        return -ERANGE;
+    }
     export->from_ns = window->has_from ? export->start_ns + from : 0;
     export->to_ns = window->has_to ? export->start_ns + to : UINT64_MAX;
     export->moment_ns = export->start_ns + vs_window_bound(export->at_ns, duration);
@@ -392,7 +401,7 @@ void vs_export_filter_text(const struct vs_export *export, char *buffer, size_t 
         used = add(buffer, bytes, used, "to ", "%" PRIu64 " ns",
                    vs_export_since(export, export->to_ns));
     if (export->device >= 0)
-        used = add(buffer, bytes, used, "device ", "%d only", export->device);
+        used = add(buffer, bytes, used, "device ", "%d", export->device);
     if (export->min_bytes != 0)
         used = add(buffer, bytes, used, "at least ", "%" PRIu64 " bytes", export->min_bytes);
     if (export->last != 0)

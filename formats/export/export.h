@@ -72,7 +72,8 @@ struct vs_export_format {
     const char *name;
     const char *suffix;
     int (*run)(struct vs_export *export);
-    bool own_file; /* writes export->file by itself, not the sink */
+    bool own_file;               /* writes export->file by itself, not the sink */
+    bool has_moment, has_metric; /* what it writes depends on `at`, on `metric` */
 };
 
 /* Ends with a row without a name. */
@@ -82,7 +83,7 @@ const struct vs_export_format *vs_export_format(const char *name);
 
 /*
  * Opens `path` and resolves the times asked for. -ERANGE: a window that ends before it begins, or
- * begins after the run.
+ * begins after the run, or a moment after it.
  */
 int vs_export_open(struct vs_export *export, struct vs_error *error);
 void vs_export_close(struct vs_export *export);

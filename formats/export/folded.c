@@ -85,7 +85,7 @@ static void put_head(const struct vs_export *export)
     char filter[256];
     vs_export_filter_text(export, filter, sizeof(filter));
     if (filter[0] != 0)
-        vs_sink_printf(export->sink, "# vramscope export: only %s.\n", filter);
+        vs_sink_printf(export->sink, "# vramscope export: only: %s\n", filter);
 }
 
 int vs_export_folded(struct vs_export *export)

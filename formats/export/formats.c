@@ -3,13 +3,13 @@
 #include "formats.h"
 
 const struct vs_export_format vs_export_formats[] = {
-    {"csv", ".csv", vs_export_csv, false},
-    {"folded", ".folded", vs_export_folded, false},
-    {"html", ".html", vs_export_html, false},
-    {"json", ".jsonl", vs_export_json, false},
-    {"perfetto", ".perfetto-trace", vs_export_perfetto, false},
-    {"pprof", ".pb.gz", vs_export_pprof, false},
-    {"pytorch", ".pickle", vs_export_pytorch, false},
-    {"sqlite", ".sqlite", vs_export_sqlite, true},
-    {NULL, NULL, NULL, false},
+    {"csv", ".csv", vs_export_csv, false, false, false},
+    {"folded", ".folded", vs_export_folded, false, true, true},
+    {"html", ".html", vs_export_html, false, true, false},
+    {"json", ".jsonl", vs_export_json, false, false, false},
+    {"perfetto", ".perfetto-trace", vs_export_perfetto, false, true, false},
+    {"pprof", ".pb.gz", vs_export_pprof, false, true, true},
+    {"pytorch", ".pickle", vs_export_pytorch, false, true, false},
+    {"sqlite", ".sqlite", vs_export_sqlite, true, false, false},
+    {NULL, NULL, NULL, false, false, false},
 };

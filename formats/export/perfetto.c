@@ -473,7 +473,7 @@ static void put_process(struct tracks *tracks)
     vs_export_filter_text(export, filter, sizeof(filter));
     if (filter[0] == 0)
         return;
-    snprintf(text, sizeof(text), "vramscope export: only %s", filter);
+    snprintf(text, sizeof(text), "vramscope export: only: %s", filter);
     put_edge(tracks, PERFETTO_INSTANT, TRACK_PROCESS, "vramscope", text,
              within(export, export->start_ns));
 }

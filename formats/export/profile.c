@@ -89,6 +89,8 @@ int vs_profile_fold(struct vs_profile *profile)
 int vs_profile_make(struct vs_export *export, struct vs_profile *profile)
 {
     int result = vs_profile_begin(export, profile);
+    if (result == 0 && export->last != 0)
+        result = vs_export_refuse_last(export);
     return result != 0 ? result : vs_profile_fold(profile);
 }
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-COMMANDS = (["report"], ["report", "--json"], ["timeline", "--csv"], ["dump"], ["verify"])
+COMMANDS = (["report"], ["report", "--json"], ["report", "--what-is-inside"], ["timeline", "--csv"], ["dump"], ["verify"])
 
 
 class Checker:

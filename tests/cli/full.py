@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No room for the output: one line on stderr, status 1, and no half file left behind.
+"""No room for the output, or a closed stdout: one line on stderr, status 1, and no half file left behind.
 
 usage: full.py --vramscope PATH --mktrace PATH
 """
@@ -19,11 +19,17 @@ TO_STDOUT = (["--help"], ["--version"], ["env"], ["env", "--docker"], ["doctor"]
 TO_FILE = (["export", "-f", "html", "-o", "OUT", "TRACE"], ["export", "-f", "json", "-o", "OUT", "TRACE"],
            ["export", "-f", "sqlite", "-o", "OUT", "TRACE"], ["pack", "--yes", "-o", "OUT", "TRACE"],
            ["redact", "-o", "OUT", "TRACE"])
+# Written to a file first, which is not to become the stdout that is closed.
+PASSED_ON = (["export", "-f", "sqlite", "-o", "-", "TRACE"], ["redact", "-o", "-", "TRACE"])
 LIMIT_BYTES = 512
 
 
 def limit_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
+
+
+def close_stdout():
+    os.close(sys.stdout.fileno())
 
 
 def complaint(name, done):
@@ -53,6 +59,9 @@ def main():
             with open("/dev/full", "wb") as full:
                 done = subprocess.run(words(command), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
             found.append(complaint(f"{' '.join(command)} >/dev/full", done))
+        for command in (*TO_STDOUT, *PASSED_ON):
+            done = subprocess.run(words(command), preexec_fn=close_stdout, stderr=subprocess.PIPE, text=True, check=False)
+            found.append(complaint(f"{' '.join(command)} >&-", done))
         for command in TO_FILE:
             done = subprocess.run(words(command), cwd=folder, preexec_fn=limit_files, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, text=True, check=False)
@@ -66,7 +75,7 @@ def main():
     found = [one for one in found if one is not None]
     for one in found:
         print("DIFFERENT", one)
-    print(f"{len(TO_STDOUT) + len(TO_FILE)} commands without room, {len(found)} findings")
+    print(f"{2 * len(TO_STDOUT) + len(PASSED_ON) + len(TO_FILE)} commands without room, {len(found)} findings")
     return 1 if found else 0
 
 

@@ -89,7 +89,7 @@ def test_what_was_left_out_is_said(here):
     assert not here.export("csv", trace).startswith(b"#")
     said = here.export("csv", trace, "--from", "1ms", "--device", "0", "--min-bytes", "4K",
                        "--last", "3").splitlines()[0].decode()
-    assert said == ("# vramscope export: only events from 1000000 ns, device 0 only, "
+    assert said == ("# vramscope export: only events: from 1000000 ns, device 0, "
                     "at least 4096 bytes, the last 3 events")
     head = json.loads(here.export("json", trace, "--to", "2ms", "--last", "3").splitlines()[0])
     assert head["filter"] == {"to_ns": 2000000, "last": 3}
@@ -145,7 +145,7 @@ def test_files(here):
     assert out.read_text() == "mine" and not link.is_symlink()
     here.run("export", "-f", "csv", "-o", out, "--force", trace)
     assert out.read_bytes() == expected
-    assert "not a file" in complaint(here, "-f", "csv", "-o", here.folder, "--force", trace,
+    assert "is a folder" in complaint(here, "-f", "csv", "-o", here.folder, "--force", trace,
                                      status=1)
     assert names(here) == ["link.csv", "out.csv", "small.vscope"]
 

@@ -257,10 +257,10 @@ def test_filters(here):
     whole = decode(here, trace)
     assert "vramscope.only" not in whole.attributes and not whole.instants("vramscope")
     got = decode(here, trace, "--from", "5ms", "--to", "10ms", "--device", "0")
-    said = "from 5000000 ns, to 10000000 ns, device 0 only"
+    said = "from 5000000 ns, to 10000000 ns, device 0"
     assert got.attributes["vramscope.only"] == said
     assert [event.name for _, event in got.instants("vramscope")] == [
-        f"vramscope export: only {said}"]
+        f"vramscope export: only: {said}"]
     times = [time - start for time, _ in got.events]
     assert min(times) == 5000000 and max(times) <= 10000000
     assert {device for device, _ in got.counters()} == {0}

@@ -83,7 +83,25 @@ def test_instants(here):
     assert folded(here, trace, "--min-bytes", "2M", "--device", "0") == {
         TRAIN_20: 6 * MIB, "[places below --min-bytes]": MIB}
     assert here.export("folded", trace, "--device", "0").startswith(
-        b"# vramscope export: only device 0 only.\n")
+        b"# vramscope export: only: device 0\n")
+
+
+def test_what_would_change_nothing_is_refused(here):
+    trace = here.trace("steps", STEPS)
+
+    def complaint(name, *options, status=1):
+        done = here.run("export", "-f", name, "-o", "-", *options, trace, status=status)
+        assert done.stdout == b"" and done.stderr.count(b"\n") == 1, done
+        return done.stderr
+
+    for name in ("folded", "pprof"):
+        assert b"--last is for formats that list events" in complaint(name, "--last", "3")
+        assert b"--at is after the run's end: the run took" in complaint(name, "--at", "1000")
+        assert b"as far as --device, --from and --to go" in complaint(name, "--at", "oom", "--device", "1")
+    for name in ("csv", "json", "sqlite"):
+        assert b"--at is not for -f " + name.encode() in complaint(name, "--at", "end", status=2)
+    for name in ("csv", "html", "perfetto", "pytorch"):
+        assert b"--metric is not for" in complaint(name, "--metric", "alloc_space", status=2)
 
 
 def test_stacks(here):
