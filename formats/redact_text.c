@@ -10,6 +10,8 @@
 
 #include "private_path.h"
 
+#define LINK_MARK "://"
+#define LINK_MARK_BYTES (sizeof LINK_MARK - 1)
 #define THREAD_NAME_MOST 15U /* the kernel cuts a longer one */
 
 /* ---- words ---------------------------------------------------------------------------- */
@@ -139,14 +141,66 @@ static bool is_name_character(char character)
     return isalnum((unsigned char)character) || strchr("._-~", character) != NULL;
 }
 
-/* Bytes of the absolute path at the start of `text`, 0 when there is none. */
+/* Bytes at the start of `text` before a blank, a quotation mark or one of `ends`. */
+static size_t run_length(const char *text, size_t bytes, const char *ends)
+{
+    size_t length = 0;
+    while (length < bytes && text[length] != 0 && !isspace((unsigned char)text[length]) &&
+           strchr("\"'`", text[length]) == NULL && strchr(ends, text[length]) == NULL)
+        length++;
+    return length;
+}
+
+static bool starts(const char *text, size_t bytes, const char *start)
+{
+    size_t length = strlen(start);
+    return bytes >= length && memcmp(text, start, length) == 0;
+}
+
+/* Bytes of the path at the start of `text`, 0 when there is none: /a/b, ~user/a, ./a and ../a; of
+ * "epoch/1" nobody knows whether it is one. */
 static size_t path_length(const char *text, size_t bytes)
 {
-    size_t length = 0, slashes = 0;
-    while (length < bytes && text[length] != 0 && !isspace((unsigned char)text[length]) &&
-           strchr("\"'`,;:()<>|[]{}=", text[length]) == NULL)
-        slashes += text[length++] == '/';
-    return bytes > 1 && text[0] == '/' && text[1] != '/' && slashes > 1 ? length : 0;
+    size_t length = run_length(text, bytes, ",;:()<>|[]{}="), slashes = 0;
+    for (size_t i = 0; i < length; i++)
+        slashes += text[i] == '/';
+    bool absolute = length > 1 && text[0] == '/' && text[1] != '/' && slashes > 1;
+    bool relative = slashes > 0 &&
+                    (text[0] == '~' || starts(text, length, "./") || starts(text, length, "../"));
+    return absolute || relative ? length : 0;
+}
+
+/* The same of C:\a and \\server\a, whose parts nobody reads. */
+static size_t windows_path_length(const char *text, size_t bytes)
+{
+    bool drive = bytes > 3 && isalpha((unsigned char)text[0]) && starts(text + 1, bytes - 1, ":\\");
+    bool server = bytes > 2 && starts(text, bytes, "\\\\") && isalnum((unsigned char)text[2]);
+    return drive || server ? run_length(text, bytes, ",;()<>|") : 0;
+}
+
+/* Bytes of the user@host.domain at the start of `text`; the last part of it is letters, as that of
+ * "name@VERSION_2.34" is not. */
+static size_t address_length(const char *text, size_t bytes)
+{
+    size_t user = 0, end, dot = 0;
+    while (user < bytes && (is_name_character(text[user]) || text[user] == '+'))
+        user++;
+    if (user == 0 || user == bytes || text[user] != '@')
+        return 0;
+    for (end = user + 1; end < bytes && is_name_character(text[end]); end++)
+        if (text[end] == '.')
+            dot = end;
+    for (size_t i = dot + 1; i < end; i++)
+        if (!isalpha((unsigned char)text[i]))
+            return 0;
+    return dot != 0 && end - dot > 2 ? end : 0;
+}
+
+/* What follows the "://" at the start of `text`: hosts, names, tokens for access. */
+static size_t link_length(const char *text, size_t bytes, char before)
+{
+    bool is = isalnum((unsigned char)before) && starts(text, bytes, LINK_MARK);
+    return is ? run_length(text + LINK_MARK_BYTES, bytes - LINK_MARK_BYTES, ",;()<>|") : 0;
 }
 
 /* Bytes of the longest private word at the start of `text`. */
@@ -188,21 +242,39 @@ static int put_path(struct vs_redacting *redacting, const char *text, size_t byt
     return vs_bytes_append(&redacting->text, shown, strlen(shown));
 }
 
+/* Puts the one private thing at the start of `text`, and gives its bytes; 0: there is none. */
+static int put_private(struct vs_redacting *redacting, const char *text, size_t bytes, char before,
+                       size_t *taken)
+{
+    bool begins = !is_name_character(before);
+    size_t path = begins ? path_length(text, bytes) : 0, hidden = 0;
+    if (path == 0 && begins && (hidden = windows_path_length(text, bytes)) == 0)
+        hidden = address_length(text, bytes);
+    if (path == 0 && hidden == 0 && !isalnum((unsigned char)before))
+        hidden = word_length(redacting->words, text, bytes);
+    *taken = path != 0 ? path : hidden;
+    redacting->counts->names += hidden != 0;
+    return path != 0     ? put_path(redacting, text, path)
+           : hidden != 0 ? put_token(redacting, text, hidden)
+                         : 0;
+}
+
 /* A text in which names and paths may stand anywhere. */
 static int put_prose(struct vs_redacting *redacting, const char *text, size_t bytes)
 {
     int error = 0;
     for (size_t at = 0; at < bytes && error == 0;) {
         char before = at == 0 ? ' ' : text[at - 1];
-        size_t path = is_name_character(before) ? 0 : path_length(text + at, bytes - at);
-        size_t word = isalnum((unsigned char)before) || path != 0
-                          ? 0
-                          : word_length(redacting->words, text + at, bytes - at);
-        redacting->counts->names += word != 0;
-        error = path != 0   ? put_path(redacting, text + at, path)
-                : word != 0 ? put_token(redacting, text + at, word)
-                            : vs_bytes_append(&redacting->text, text + at, 1);
-        at += path != 0 ? path : word != 0 ? word : 1;
+        size_t link = link_length(text + at, bytes - at, before), taken = 0;
+        if (link == 0)
+            error = put_private(redacting, text + at, bytes - at, before, &taken);
+        size_t plain = link != 0 ? LINK_MARK_BYTES : taken == 0;
+        if (error == 0)
+            error = vs_bytes_append(&redacting->text, text + at, plain);
+        if (error == 0 && link != 0)
+            error = put_token(redacting, text + at + plain, link);
+        redacting->counts->names += link != 0;
+        at += plain + link + taken;
     }
     return error;
 }
@@ -241,7 +313,8 @@ static int put_fact(struct vs_redacting *redacting, bool setting, const char *ke
         counts->settings++;
         return put_token(redacting, text, bytes);
     }
-    if (strcmp(key, "host") == 0 || strcmp(key, "boot_id") == 0) {
+    bool named_job = strcmp(key, "job_id") == 0 && text[strspn(text, "0123456789_.")] != 0;
+    if (strcmp(key, "host") == 0 || strcmp(key, "boot_id") == 0 || named_job) {
         counts->names++;
         return put_token(redacting, text, bytes);
     }

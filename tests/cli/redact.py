@@ -20,9 +20,10 @@ TOKEN = re.compile(r"h-[0-9a-f]{16}")
 ZSTD_MAGIC, HEADER_BYTES, ALIGN = b"\x28\xb5\x2f\xfd", 64, 64
 # Of traces/private.txt: host, user, home, project, titles, boot id.
 SECRETS = [b"magrathea", b"dont.panic", b"zaphodb", b"/home/", b"secret", b"heartgold", b"topo.xml",
-           b"train.bin", b"net.py", b"start.cpp", b"feedfacecafe", b"/srv/"]
+           b"train.bin", b"slarti", b"bartfast", b"trillian", b"arthur", b"dent.bin", b"towel", b"beach", b"prefect",
+           b"guide.example", b"beeblebrox", b"net.py", b"start.cpp", b"feedfacecafe", b"/srv/"]
 KEPT = [b"site-packages/torch/lib/libc10_cuda.so", b"Net.forward", b"start_all",
-        b"expandable_segments:True", b"cuMemAlloc_v2", b"pt_autograd_0", b"epoch/1_of_"]
+        b"expandable_segments:True", b"cuMemAlloc_v2", b"pt_autograd_0", b"epoch/1_of_", b"see_https://", b"symbol@GLIBC_2.34"]
 FILE_FACTS = ("file", "bytes")
 
 
