@@ -134,6 +134,20 @@ def check_search(page):
     assert page.run('document.querySelectorAll("#table tbody tr").length') == every
 
 
+def top_of(page, selector):
+    return page.run(f'document.querySelector("{selector}").getBoundingClientRect().top')
+
+
+def check_layout(page):
+    """The header is one line, and each key stands beside what it does."""
+    assert abs(top_of(page, "#help") - top_of(page, "#theme")) < 3
+    page.key("?")
+    for row in range(1, page.run('document.querySelectorAll("#help-text dt").length') + 1):
+        assert abs(top_of(page, f"#help-text dt:nth-of-type({row})")
+                   - top_of(page, f"#help-text dd:nth-of-type({row})")) < 3, row
+    page.run('document.getElementById("help-text").close()')
+
+
 def check_theme_and_paper(page, folder):
     back = 'getComputedStyle(document.body).backgroundColor'
     light = page.run(back)
@@ -141,6 +155,9 @@ def check_theme_and_paper(page, folder):
     assert page.run(back) != light
     page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
     page.run('document.documentElement.dataset.theme === "dark" || document.getElementById("theme").click()')
+    page.ask("Emulation.setEmulatedMedia", media="print")
+    assert page.run('getComputedStyle(document.getElementById("device")).display') != "none"
+    page.ask("Emulation.setEmulatedMedia", media="")
     paper = page.ask("Page.printToPDF", printBackground=True)
     assert len(paper["data"]) > 10_000
     (folder / "paper.pdf").write_bytes(base64.b64decode(paper["data"]))
@@ -195,6 +212,7 @@ def everyday(here, page, shots):
     check_clicks(page, report)
     check_zoom(page)
     check_search(page)
+    check_layout(page)
     check_theme_and_paper(page, shots or here.folder)
     assert page.errors == [], page.errors
     assert [one for one in page.requests if not one.startswith("file:")] == [], page.requests

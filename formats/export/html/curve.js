@@ -180,7 +180,12 @@ function verticalMark(context, at, style, dash, label, drop) {
     context.font = "600 12px system-ui, 'DejaVu Sans', sans-serif";
     context.textAlign = toLeft ? "right" : "left";
     context.textBaseline = "middle";
-    context.fillText(label, at + (toLeft ? -5 : 5), curve.top - 5 + (drop ?? 0));
+    const place = [label, at + (toLeft ? -5 : 5), curve.top - 5 + (drop ?? 0)];
+    context.setLineDash([]); /* a rim, so that a line behind it does not strike it out */
+    context.strokeStyle = colour("back");
+    context.lineWidth = 4;
+    context.strokeText(...place);
+    context.fillText(...place);
   }
   context.restore();
 }

@@ -63,10 +63,10 @@ function growthLine(finding) {
 
 function fragmentationLine(instant) {
   const reserved = instant.segments.reduce((sum, one) => sum + one[2], 0);
-  if (!(instant.free > reserved / 10 && instant.pinned[1] > 0)) return;
+  if (!(instant.pinned[1] > reserved / 10)) return;
   findingLine({
     kind: "Fragmentation", title: `GPU ${instant.device}, ${titleOf(instant)}: ${bytes(instant.free)} of ${bytes(reserved)} reserved are free, the largest hole is ${bytes(instant.largest_free)}.`,
-    why: `${grouped(instant.pinned[0])} segments are kept by live blocks although ${bytes(instant.pinned[1])} in them are free.`,
+    why: pinnedLine(instant),
     go: () => { choose(instant); element("segments-box").scrollIntoView({ block: "nearest" }); },
   });
 }

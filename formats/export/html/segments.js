@@ -54,12 +54,18 @@ function drawBlocks(context, { segment, x, line, wide }) {
   drawnBlocks.push({ left: x, right: x + wide, top, segment });
 }
 
+function pinnedLine(instant) {
+  const [count, held] = instant.pinned;
+  return count === 1 ? `1 segment is kept by live blocks although ${bytes(held)} in it are free.`
+    : `${grouped(count)} segments are kept by live blocks although ${bytes(held)} in them are free.`;
+}
+
 function segmentsNote(instant) {
   const segments = instant.segments, live = segments.reduce((sum, one) => sum + one[3], 0);
   const reserved = segments.reduce((sum, one) => sum + one[2], 0);
   return `${grouped(segments.length)} segments, ${bytes(reserved)} reserved, ${bytes(live)} live; ${bytes(instant.free)} free in them, ` +
     `the largest hole ${bytes(instant.largest_free)}, ${bytes(instant.releasable)} could be given back. ` +
-    (instant.pinned[0] ? `${grouped(instant.pinned[0])} segments are kept by live blocks although ${bytes(instant.pinned[1])} in them are free. ` : "") +
+    (instant.pinned[0] ? pinnedLine(instant) + " " : "") +
     (instant.joined_below ? `Blocks under ${bytes(instant.joined_below)} that lie side by side are drawn as one. ` : "") +
     "Colours tell places apart; hover for what a block is, click to find its place in the table.";
 }
