@@ -27,7 +27,6 @@ static const char help[] =
 struct output {
     bool json;
     bool any;
-    struct vs_curve_walks walks;
 };
 
 static void print_csv_row(uint64_t time_ns, int device, const struct vs_curve_row *row)
@@ -72,11 +71,11 @@ static void print_head(const struct output *output)
 }
 
 static void on_row(void *self, const struct vs_state *state, const struct vs_device_state *device,
-                   const struct vs_bands *bands)
+                   const struct vs_bands *bands, struct vs_free_blocks *free_blocks)
 {
     struct output *output = self;
     struct vs_curve_row row;
-    vs_curve_row(&output->walks, state, device, bands, &row);
+    vs_curve_row(free_blocks, state, device, bands, &row);
     uint64_t time_ns = state->now_ns - state->start_ns;
     if (!output->any)
         print_head(output);

@@ -69,10 +69,11 @@ static void begin_curve(const struct vs_html *html, struct vs_html_device *kept)
 }
 
 static void on_row(void *self, const struct vs_state *state, const struct vs_device_state *device,
-                   const struct vs_bands *bands)
+                   const struct vs_bands *bands, struct vs_free_blocks *free_blocks)
 {
     struct vs_html *html = self;
     const struct vs_export *export = html->export;
+    (void)free_blocks;
     if (bands == NULL || (export->device >= 0 && device->device != export->device))
         return; /* in a gap of a cut trace the curve goes on as it was */
     struct vs_html_device *kept = device_of(html, device->device);

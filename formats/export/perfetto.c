@@ -45,7 +45,6 @@ struct tracks {
     struct perfetto_packets packets;
     struct vs_state *state;
     struct vs_timeline timeline;
-    struct vs_curve_walks walks;
     struct vs_failures failures;
     struct vs_ooms ooms;
     size_t failed_last; /* the failure seen last, and how often it had happened */
@@ -110,7 +109,7 @@ static struct counters *counters_of(struct tracks *tracks, int device)
 
 /* A counter holds its value until the next: only changes are written. */
 static void on_row(void *self, const struct vs_state *state, const struct vs_device_state *device,
-                   const struct vs_bands *bands)
+                   const struct vs_bands *bands, struct vs_free_blocks *free_blocks)
 {
     struct tracks *tracks = self;
     const struct vs_export *export = tracks->export;
@@ -121,7 +120,7 @@ static void on_row(void *self, const struct vs_state *state, const struct vs_dev
     if ((export->device >= 0 && device->device != export->device) ||
         (counters = counters_of(tracks, device->device)) == NULL)
         return;
-    vs_curve_row(&tracks->walks, state, device, bands, &row);
+    vs_curve_row(free_blocks, state, device, bands, &row);
     for (int i = 0; i < VS_CURVE_COLUMNS; i++) {
         if (!row.known[i] || (counters->known[i] && counters->value[i] == row.value[i]))
             continue;

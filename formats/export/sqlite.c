@@ -46,7 +46,6 @@ struct filling {
     struct vs_export *export;
     struct vs_profile profile;
     struct vs_timeline timeline;
-    struct vs_curve_walks walks;
     struct vs_texts *texts;
     struct vs_seen seen;
     sqlite3 *database;
@@ -142,7 +141,8 @@ static int put_stack(struct filling *filling, uint32_t stack)
  * --------------------------------------------------------------------------- */
 
 static void on_sample(void *self, const struct vs_state *state,
-                      const struct vs_device_state *device, const struct vs_bands *bands)
+                      const struct vs_device_state *device, const struct vs_bands *bands,
+                      struct vs_free_blocks *free_blocks)
 {
     struct filling *filling = self;
     const struct vs_export *export = filling->export;
@@ -150,7 +150,7 @@ static void on_sample(void *self, const struct vs_state *state,
         (export->device >= 0 && device->device != export->device))
         return;
     struct vs_curve_row row;
-    vs_curve_row(&filling->walks, state, device, bands, &row);
+    vs_curve_row(free_blocks, state, device, bands, &row);
     put_number(filling, SAMPLE, (int64_t)vs_export_since(export, state->now_ns));
     put_number(filling, SAMPLE, device->device);
     for (int i = 0; i < VS_CURVE_COLUMNS; i++)

@@ -7,6 +7,7 @@
 #ifndef VS_REPLAY_ANALYSIS_H
 #define VS_REPLAY_ANALYSIS_H
 
+#include "free_blocks.h"
 #include "state.h"
 
 /* ---- peaks.c: the bands at each device's highest moments ------------------------ */
@@ -404,9 +405,10 @@ void vs_lives_release(struct vs_lives *lives);
 /* ---- timeline.c: the curves -------------------------------------------------------------- */
 
 /* A device's bands after an event that moved them; NULL: not known from here to its next row, since
-   the trace is cut there. */
+   the trace is cut there. `free_blocks` costs nothing unless asked. */
 typedef void vs_timeline_row(void *self, const struct vs_state *state,
-                             const struct vs_device_state *device, const struct vs_bands *bands);
+                             const struct vs_device_state *device, const struct vs_bands *bands,
+                             struct vs_free_blocks *free_blocks);
 
 enum { VS_CURVE_BUCKETS = 512 };
 
@@ -421,6 +423,7 @@ struct vs_timeline {
     struct vs_curve *curves[VS_DEVICE_SLOTS];
     vs_timeline_row *row; /* may be NULL */
     void *row_self;
+    struct vs_free_blocks free_blocks;
     int error;
 };
 int vs_timeline_start(struct vs_timeline *timeline, struct vs_state *state, vs_timeline_row *row,

@@ -24,10 +24,6 @@ const char *const vs_curve_columns[VS_CURVE_COLUMNS] = {
     "largest_free_block_bytes",
 };
 
-/* The largest free block takes a walk over all blocks, which is made once in so many rows that
-   a row costs a look at this many blocks. */
-enum { BLOCKS_PER_ROW = 16 };
-
 static void set(struct vs_curve_row *row, size_t column, int64_t value, bool known)
 {
     row->value[column] = value;
@@ -63,28 +59,15 @@ static void fill_row(const struct vs_device_state *device, const struct vs_bands
     set(row, column++, 0, false);
 }
 
-static void fill_largest(struct vs_curve_walks *walks, const struct vs_state *state,
-                         const struct vs_device_state *device, struct vs_curve_row *row)
-{
-    size_t place = (size_t)device->device + VS_DEVICE_OFFSET;
-    struct vs_free_space space;
-    walks->rows_since[place]++;
-    if (!device->framework_seen ||
-        (walks->walked[place] && walks->rows_since[place] < state->blocks.count / BLOCKS_PER_ROW))
-        return;
-    walks->walked[place] = true;
-    walks->rows_since[place] = 0;
-    if (vs_state_free_space(state, device, &space) == 0)
-        set(row, VS_CURVE_COLUMNS - 1, (int64_t)space.largest_bytes, space.known);
-}
-
-void vs_curve_row(struct vs_curve_walks *walks, const struct vs_state *state,
+void vs_curve_row(struct vs_free_blocks *free_blocks, const struct vs_state *state,
                   const struct vs_device_state *device, const struct vs_bands *bands,
                   struct vs_curve_row *row)
 {
+    uint64_t largest = 0;
     *row = (struct vs_curve_row){0};
     if (bands == NULL)
         return;
     fill_row(device, bands, row);
-    fill_largest(walks, state, device, row);
+    if (vs_free_blocks_largest(free_blocks, state, device, &largest))
+        set(row, VS_CURVE_COLUMNS - 1, (int64_t)largest, true);
 }

@@ -3,7 +3,7 @@
 #ifndef VS_REPLAY_CURVE_ROW_H
 #define VS_REPLAY_CURVE_ROW_H
 
-#include "state.h"
+#include "free_blocks.h"
 
 enum { VS_CURVE_COLUMNS = 19 };
 /* In bytes all of them; docs/numbers.md says what each means. */
@@ -14,18 +14,8 @@ struct vs_curve_row {
     bool known[VS_CURVE_COLUMNS];
 };
 
-/* What one reader of rows keeps between them; begins as zeros. */
-struct vs_curve_walks {
-    uint64_t rows_since[VS_DEVICE_SLOTS]; /* a device's last walk */
-    bool walked[VS_DEVICE_SLOTS];
-};
-
-/*
- * Fills `row` from a device's bands; NULL: nothing of it is known. The largest free block takes a
- * walk over all blocks, which is made once in so many rows that a row stays cheap; it is not known
- * in the others.
- */
-void vs_curve_row(struct vs_curve_walks *walks, const struct vs_state *state,
+/* Fills `row` from a device's bands; NULL: nothing of it is known. */
+void vs_curve_row(struct vs_free_blocks *free_blocks, const struct vs_state *state,
                   const struct vs_device_state *device, const struct vs_bands *bands,
                   struct vs_curve_row *row);
 

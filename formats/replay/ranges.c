@@ -140,6 +140,7 @@ struct vs_range *vs_ranges_insert(struct vs_ranges *ranges, uint64_t start, uint
     split(*link, start, &range->left, &range->right);
     *link = range;
     ranges->count++;
+    ranges->changes++;
     return range;
 }
 
@@ -154,6 +155,7 @@ void vs_ranges_remove(struct vs_ranges *ranges, struct vs_range *range)
     range->left = ranges->spare;
     ranges->spare = range;
     ranges->count--;
+    ranges->changes++;
 }
 
 void vs_ranges_release(struct vs_ranges *ranges)

@@ -38,6 +38,7 @@ struct vs_ranges {
     struct vs_range_block *blocks;
     struct vs_range *last; /* found last: the next question is mostly about it again */
     size_t count;
+    uint64_t changes; /* ranges added and removed so far */
     uint32_t seed;
 };
 

@@ -159,8 +159,7 @@ static int add(struct vs_layout *layout, const struct vs_segment *segment)
 static int take(const struct vs_state *state, const struct vs_device_state *device, bool idle,
                 struct vs_layout *out)
 {
-    *out = (struct vs_layout){.known = device->pool_reserved == 0 && device->framework_seen &&
-                                       device->unseen_reserved == 0};
+    *out = (struct vs_layout){.known = vs_layout_possible(device)};
     size_t used = 0;
     int result = take_blocks(state, device->device, idle, out);
     struct vs_range *at = vs_ranges_from(&state->segments, 0);
@@ -194,17 +193,4 @@ void vs_layout_release(struct vs_layout *layout)
     free(layout->segments);
     free(layout->blocks);
     *layout = (struct vs_layout){0};
-}
-
-int vs_state_free_space(const struct vs_state *state, const struct vs_device_state *device,
-                        struct vs_free_space *out)
-{
-    struct vs_layout layout;
-    int result = vs_layout_take(state, device, &layout);
-    *out = (struct vs_free_space){.free_bytes = layout.free_bytes,
-                                  .largest_bytes = layout.largest_free_bytes,
-                                  .releasable_bytes = layout.releasable_bytes,
-                                  .known = layout.known};
-    vs_layout_release(&layout);
-    return result;
 }

@@ -50,6 +50,12 @@ static inline uint64_t vs_segment_held(const struct vs_segment *segment)
     return segment->free_bytes - segment->releasable_bytes;
 }
 
+/* Whether all of its segments are known: none is a driver's pool or from before the recording. */
+static inline bool vs_layout_possible(const struct vs_device_state *device)
+{
+    return device->pool_reserved == 0 && device->framework_seen && device->unseen_reserved == 0;
+}
+
 /* Returns 0 or -ENOMEM; release the layout in any case. */
 int vs_layout_take(const struct vs_state *state, const struct vs_device_state *device,
                    struct vs_layout *out);

@@ -640,15 +640,4 @@ void vs_state_communicator_bytes(const struct vs_state *state, int64_t *known, i
 int vs_state_waited_stream(const struct vs_state *state, const struct vs_device_state *device,
                            uint64_t *stream, uint64_t *bytes);
 
-/* Free space inside the segments of a device, by walking them; O(live blocks · log). */
-struct vs_free_space {
-    uint64_t free_bytes;
-    uint64_t largest_bytes;
-    uint64_t releasable_bytes; /* segments and mappings without a live block */
-    bool known;                /* blocks and segments fit together */
-};
-/* Returns 0 or -ENOMEM. */
-int vs_state_free_space(const struct vs_state *state, const struct vs_device_state *device,
-                        struct vs_free_space *out);
-
 #endif

@@ -91,7 +91,7 @@ static void tell_device(struct vs_timeline *timeline, const struct vs_state *sta
         return;
     struct vs_bands bands;
     vs_state_bands(state, device, &bands);
-    timeline->row(timeline->row_self, state, device, &bands);
+    timeline->row(timeline->row_self, state, device, &bands, &timeline->free_blocks);
 }
 
 /* Where a gap begins nothing is known any more; where it ends everything is. */
@@ -104,7 +104,7 @@ static void on_cut(struct vs_timeline *timeline, const struct vs_state *state)
         if (!state->cut)
             tell_device(timeline, state, device);
         else if (timeline->row != NULL)
-            timeline->row(timeline->row_self, state, device, NULL);
+            timeline->row(timeline->row_self, state, device, NULL, &timeline->free_blocks);
     }
 }
 
@@ -112,6 +112,7 @@ static void on_event(void *self, const struct vs_state *state,
                      const struct vs_sequenced_event *event)
 {
     struct vs_timeline *timeline = self;
+    vs_free_blocks_event(&timeline->free_blocks, state, &event->event);
     if (event->event.kind == VS_KIND_CUT || event->event.kind == VS_KIND_CUT_END)
         on_cut(timeline, state);
     else if (!state->cut)
@@ -143,4 +144,5 @@ void vs_timeline_release(struct vs_timeline *timeline)
 {
     for (size_t i = 0; i < VS_DEVICE_SLOTS; i++)
         free(timeline->curves[i]);
+    vs_free_blocks_release(&timeline->free_blocks);
 }

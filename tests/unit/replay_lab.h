@@ -10,6 +10,7 @@
 #include <criterion/criterion.h>
 
 #include "replay/analysis.h"
+#include "replay/segments.h"
 
 enum { TORCH = 1, NCCL = 2, PROGRAM = 3, SAVER = 4 };
 enum { CUDA_MALLOC = 1, MEM_ALLOC, MEM_MAP, OTHER_LABEL };
@@ -194,6 +195,18 @@ static inline struct vs_bands lab_bands(const struct lab *lab)
 static inline struct vs_device_state *lab_device(const struct lab *lab)
 {
     return vs_state_device(lab->state, 0);
+}
+
+/* What is free in the segments now, by a walk: the sums of a layout, without its lists. */
+static inline struct vs_layout lab_free_space(const struct lab *lab)
+{
+    struct vs_layout layout, sums;
+    cr_assert_eq(vs_layout_take(lab->state, lab_device(lab), &layout), 0);
+    sums = layout;
+    vs_layout_release(&layout);
+    sums.segments = NULL;
+    sums.blocks = NULL;
+    return sums;
 }
 
 static inline int64_t lab_owned(const struct lab *lab, const char *name)

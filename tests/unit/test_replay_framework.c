@@ -112,7 +112,6 @@ Test(framework, a_library_that_reports_nothing_is_an_owner)
 Test(framework, free_space_by_walking)
 {
     struct lab lab = lab_open();
-    struct vs_free_space space;
     lab_segment(&lab, 0x10000000, 20 * MIB);
     lab_segment(&lab, 0x10000000 + 20 * MIB, 20 * MIB); /* side by side, never joined */
     lab_segment(&lab, 0x40000000, 2 * MIB);
@@ -120,11 +119,11 @@ Test(framework, free_space_by_walking)
     lab_block(&lab, 0x10000000 + 5 * MIB, 5 * MIB);
     lab_block(&lab, 0x10000000 + 20 * MIB, 8 * MIB);
     lab_block_free(&lab, 0x10000000, 5 * MIB);
-    cr_assert_eq(vs_state_free_space(lab.state, lab_device(&lab), &space), 0);
+    struct vs_layout space = lab_free_space(&lab);
     cr_assert(space.known);
     cr_assert_eq(space.free_bytes, 29 * MIB);
     cr_assert_eq(space.free_bytes, (uint64_t)lab_bands(&lab).cached);
-    cr_assert_eq(space.largest_bytes, 12 * MIB);
+    cr_assert_eq(space.largest_free_bytes, 12 * MIB);
     cr_assert_eq(space.releasable_bytes, 2 * MIB);
     lab_close(&lab);
 }

@@ -62,9 +62,8 @@ Test(vmm, expandable_segments)
     cr_assert_eq(bands.backed, (int64_t)(40 * MIB));
     cr_assert_eq(bands.direct, 0);
     cr_assert_eq(lab.state->counts.blocks_outside, 0);
-    struct vs_free_space space;
-    cr_assert_eq(vs_state_free_space(lab.state, lab_device(&lab), &space), 0);
-    cr_assert_eq(space.largest_bytes, 10 * MIB);
+    struct vs_layout space = lab_free_space(&lab);
+    cr_assert_eq(space.largest_free_bytes, 10 * MIB);
     lab_block_free(&lab, BASE, 30 * MIB);
     lab_range(&lab, VS_KIND_UNMAP, TORCH, BASE + 20 * MIB, 20 * MIB, 0);
     lab_range(&lab, VS_KIND_PHYS_RELEASE, TORCH, 0, 0, 2);
