@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What stands around a pasted message must not change its verdict: every paste that is
-understood is read again coloured, prefixed, quoted, with Windows newlines, wrapped,
-through a pipe, and inside a log too large to keep in memory.
+understood is read again coloured, prefixed, quoted, with Windows newlines, wrapped, as a
+web page has it, through a pipe, and inside a log too large to keep in memory.
 
 explain.py --vramscope PATH
 """
 import argparse
+import html
 import json
 import pathlib
 import resource
@@ -16,7 +17,8 @@ import sys
 PASTES = pathlib.Path(__file__).resolve().parent / "pastes"
 # Sentences; the others are tables, whose lines belong together as they are.
 WRAPPED = ("a16", "a26", "a30", "cached", "fragmented", "full", "container", "other_process",
-           "outside", "private_pools", "limit", "async", "cupy", "rmm", "xla_space", "cpu")
+           "outside", "private_pools", "limit", "async", "cupy", "rmm", "xla_space", "cpu",
+           "torch_", "serve_", "lib_", "fw_")
 NOISE = b"2026-12-02 10:11:12,345 INFO step 120 of 9000, loss 0.31, 12.5 samples/s\n"
 
 
@@ -30,10 +32,22 @@ def wrap(text, columns):
                       for i in range(0, max(len(line), 1), columns)) + b"\n"
 
 
+def web_page(text):
+    """Entities for what HTML escapes, no-break spaces, a tag for the line's end."""
+    return html.escape(text.decode("latin-1")).replace("  ", " &nbsp;").encode("latin-1").replace(
+        b"\n", b"<br>\n")
+
+
+VLLM = b"(EngineCore_DP0 pid=17374) ERROR 09-28 15:47:24 [core.py:718] "
 DRESSES = {
     "colours": lambda t: each_line(t, lambda l: b"\x1b[1;31m" + l + b"\x1b[0m\x1b]0;title\x07"),
     "rank": lambda t: each_line(t, lambda l: b"[rank3]: " + l),
     "time": lambda t: each_line(t, lambda l: b"2026-12-02 10:11:12,345 ERROR " + l),
+    "vllm": lambda t: each_line(t, lambda l: VLLM + l),
+    "glog": lambda t: each_line(t, lambda l: b"E1201 10:00:00.123456  4711 worker.cc:417] " + l),
+    "mpirun": lambda t: each_line(t, lambda l: b"[1,3]<stderr>:" + l),
+    "web page": web_page,
+    "no-break spaces": lambda t: t.replace(b" ", b"\xc2\xa0"),
     "quoted": lambda t: each_line(t, lambda l: b"> " + l),
     "container": lambda t: each_line(t, lambda l: b"trainer-1  | " + l),
     "windows": lambda t: t.replace(b"\n", b"\r\n"),
@@ -41,6 +55,7 @@ DRESSES = {
     "noise around": lambda t: NOISE * 500 + t + NOISE * 500,
 }
 WRAPS = {f"wrapped at {columns}": (lambda t, c=columns: wrap(t, c)) for columns in (37, 80, 120)}
+WRAPS["wrapped by a logger"] = lambda t: each_line(wrap(t, 60), lambda l: VLLM + l)
 
 
 def run(vramscope, text):
@@ -87,7 +102,7 @@ def main():
     for paste in sorted(PASTES.glob("*.txt")):
         text = paste.read_bytes()
         plain = run(vramscope, text)
-        if plain is None or paste.stem.startswith("log_"):
+        if plain is None or paste.stem.startswith(("log_", "dress_")):
             continue
         dresses = dict(DRESSES)
         if paste.stem.startswith(WRAPPED):

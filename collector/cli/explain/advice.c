@@ -40,7 +40,8 @@ static void torch_limits(const struct message *subject, struct verdict_lines *li
         verdict_add(lines,
                     "How much was free: the figure is larger than the device (a limit kept by "
                     "another tool wrapped around) and is not used.");
-    if (number_known(subject, NUMBER_OUTSIDE) && number_of(subject, NUMBER_OUTSIDE) > 0)
+    if (!subject->no_cuda && number_known(subject, NUMBER_OUTSIDE) &&
+        number_of(subject, NUMBER_OUTSIDE) > 0)
         verdict_add(lines,
                     "What is in the %s of this process outside of the framework: context, NCCL, "
                     "cuDNN, other libraries.",
@@ -72,7 +73,8 @@ static void class_limits(const struct verdict *verdict, struct verdict_lines *li
                     number_known(subject, NUMBER_LARGEST_FREE)
                         ? "Which"
                         : "The largest free block, and which");
-    if (is(verdict, "full") || is(verdict, "request_exceeds_device") || is(verdict, "limit"))
+    if ((is(verdict, "full") || is(verdict, "request_exceeds_device") || is(verdict, "limit")) &&
+        subject->says == NULL && subject->family != FAMILY_VLLM)
         verdict_add(lines, "What the allocated memory is, and whether it grew from step to step or "
                            "is what the program needs.");
     if (is(verdict, "waiting_streams"))
@@ -101,14 +103,27 @@ static void table_limits(const struct verdict *verdict, struct verdict_lines *li
 static void pool_limits(const struct verdict *verdict, struct verdict_lines *lines)
 {
     const struct message *subject = &verdict->subject;
-    bool pool = !from_torch(verdict) && subject->family != FAMILY_SMI;
-    if (pool && !number_known(subject, NUMBER_TOTAL))
+    bool pool = !from_torch(verdict) && subject->family != FAMILY_SMI && subject->says == NULL &&
+                subject->hint != HINT_HOST && subject->family != FAMILY_VLLM;
+    if (pool && !subject->no_cuda && !number_known(subject, NUMBER_TOTAL))
         verdict_add(lines, "The size of the device and what others held on it: paste `nvidia-smi` "
                            "below the message and both are read together.");
     if (subject->family == FAMILY_XLA || subject->family == FAMILY_TENSORFLOW)
         verdict_add(lines,
                     "What is in the pool: the allocator takes most of the device at the start, "
                     "so the device looks full from outside all the time.");
+    if (subject->family == FAMILY_VLLM && subject->says == NULL)
+        verdict_add(lines,
+                    "What fills the device: weights, activations, graphs or somebody else's; "
+                    "vLLM's log above the error has its own account, a trace measures it.");
+    if (subject->family == FAMILY_PADDLE)
+        verdict_add(lines,
+                    "Whose the memory is: what PaddlePaddle calls allocated is all that is not "
+                    "free on the device, other processes included.");
+    if (subject->family == FAMILY_ONNX && subject->says == NULL)
+        verdict_add(lines,
+                    "Whether it was the GPU's memory or the host's: ONNX Runtime's arenas fail "
+                    "with the same words.");
     if (subject->family == FAMILY_CUPY || subject->family == FAMILY_RMM)
         verdict_add(lines, "Whether the pool's free memory was in one piece.");
 }
@@ -117,12 +132,24 @@ static void pool_limits(const struct verdict *verdict, struct verdict_lines *lin
 
 static const char *program_of(const struct verdict *verdict)
 {
-    return verdict->subject.family == FAMILY_GGML ? "./llama-server -m MODEL.gguf"
-                                                  : "python train.py";
+    static const char *const programs[] = {
+        [FAMILY_GGML] = "./llama-server -m MODEL.gguf",
+        [FAMILY_VLLM] = "vllm serve MODEL",
+        [FAMILY_SGLANG] = "python -m sglang.launch_server --model-path MODEL",
+        [FAMILY_JULIA] = "julia train.jl",
+        [FAMILY_TRITON] = "tritonserver --model-repository=MODELS",
+        [FAMILY_CUDA] = NULL,
+    };
+    const char *program = programs[verdict->subject.family];
+    return program != NULL ? program : "python train.py";
 }
 
 static void trace_it(const struct verdict *verdict, struct verdict_lines *lines)
 {
+    if (verdict->subject.no_cuda) {
+        verdict_add(lines, "vramscope records CUDA devices; this one it cannot trace.");
+        return;
+    }
     verdict_add(lines, "$ vramscope run -o oom.vscope -- %s", program_of(verdict));
     verdict_add(lines, "$ vramscope report oom.vscope");
 }
@@ -138,7 +165,11 @@ static void try_settings(const struct verdict *verdict, struct verdict_lines *li
     if (pieces && subject->family == FAMILY_TENSORFLOW)
         verdict_add(lines,
                     "Try TF_GPU_ALLOCATOR=cuda_malloc_async: the driver joins what lies apart.");
-    if (is(verdict, "limit") && from_torch(verdict))
+    if (is(verdict, "limit") && from_torch(verdict) && subject->no_cuda && subject->says == NULL)
+        verdict_add(lines,
+                    "The limit is PYTORCH_MPS_HIGH_WATERMARK_RATIO; the memory is the host's, "
+                    "so other programs and this one's other allocations share it.");
+    else if (is(verdict, "limit") && from_torch(verdict) && subject->says == NULL)
         verdict_add(lines, "The limit is set_per_process_memory_fraction or "
                            "per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF.");
     if (is(verdict, "limit") && subject->family == FAMILY_RMM)
@@ -151,7 +182,9 @@ static void try_settings(const struct verdict *verdict, struct verdict_lines *li
                     "stream's segment reserves more addresses than the device has memory.");
     if (is(verdict, "address_space") && subject->family == FAMILY_GGML)
         verdict_add(lines, "ggml reserves addresses for its pool: build with GGML_CUDA_NO_VMM=ON.");
-    if (is(verdict, "host_memory"))
+    if (subject->says != NULL && subject->says->next != NULL)
+        verdict_add(lines, "%s", subject->says->next);
+    else if (is(verdict, "host_memory"))
         verdict_add(lines,
                     "Look at the host: free -m, ulimit -l, the container's memory limit, the "
                     "size of /dev/shm.");
@@ -162,7 +195,9 @@ static void try_settings(const struct verdict *verdict, struct verdict_lines *li
 
 static void look_outside(const struct verdict *verdict, struct verdict_lines *lines)
 {
-    if (!is(verdict, "other_process") && !is(verdict, "outside") && !is(verdict, "unknown"))
+    bool asked = is(verdict, "other_process") || is(verdict, "outside") || is(verdict, "unknown") ||
+                 verdict->subject.family == FAMILY_PADDLE;
+    if (!asked || verdict->subject.no_cuda || verdict->subject.family == FAMILY_HOST)
         return;
     verdict_add(lines,
                 "$ nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv");
@@ -171,6 +206,9 @@ static void look_outside(const struct verdict *verdict, struct verdict_lines *li
 void verdict_advise(struct verdict *verdict)
 {
     struct verdict_lines *cannot = &verdict->cannot_tell;
+    const struct explanation *says = verdict->subject.says;
+    if (says != NULL && says->cannot_tell != NULL)
+        verdict_add(cannot, "%s", says->cannot_tell);
     class_limits(verdict, cannot);
     torch_limits(&verdict->subject, cannot);
     request_limits(&verdict->subject, cannot);

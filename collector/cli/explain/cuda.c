@@ -7,15 +7,15 @@
 
 #include <string.h>
 
-static void report(struct paste *paste, struct cursor text, const char *what)
+static void report(struct paste *paste, const char *what)
 {
     /* A framework's own message is about the same failure. */
     if (paste->first_fatal.family != FAMILY_NONE || paste->last.family != FAMILY_NONE)
         return;
     struct message message = message_start(FAMILY_CUDA);
-    message.refused = true;
     message_what(&message, what, strlen(what));
-    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "calloc", 24));
+    if (cursor_has(cursor_of(what, strlen(what)), "Host", 24))
+        message.hint = HINT_HOST; /* cudaHostAlloc, cudaMallocHost, cuMemHostRegister */
     paste_failure(paste, &message);
 }
 
@@ -23,20 +23,20 @@ static void read_runtime(struct paste *paste, const char *start, struct cursor t
 {
     (void)start;
     if (!cursor_has(text, "urrentdevice:", 300))
-        report(paste, text, "cudaErrorMemoryAllocation");
+        report(paste, "cudaErrorMemoryAllocation");
 }
 
 static void read_driver(struct paste *paste, const char *start, struct cursor text)
 {
     if (!text_before(start, text.at, "fromdevice:", 16) &&
         !text_before(start, text.at, "onhost:", 16))
-        report(paste, text, "CUDA_ERROR_OUT_OF_MEMORY");
+        report(paste, "CUDA_ERROR_OUT_OF_MEMORY");
 }
 
 static void read_name(struct paste *paste, const char *start, struct cursor text)
 {
     if (!text_before(start, text.at, "CUDAerrorat:", 300))
-        report(paste, text, "cudaErrorMemoryAllocation");
+        report(paste, "cudaErrorMemoryAllocation");
 }
 
 static bool is_letter(char c)
@@ -63,36 +63,118 @@ static void read_call(struct paste *paste, const char *start, struct cursor text
         return;
     memcpy(call, name, length);
     call[length] = '\0';
-    report(paste, text, call);
+    report(paste, call);
 }
 
-static void read_cublas(struct paste *paste, const char *start, struct cursor text)
-{
-    (void)start;
-    report(paste, text, "CUBLAS_STATUS_ALLOC_FAILED");
-}
+/* ---- libraries beside a framework ------------------------------------------------------- */
 
-static void read_cudnn(struct paste *paste, const char *start, struct cursor text)
-{
-    (void)start;
-    report(paste, text, "CUDNN_STATUS_ALLOC_FAILED");
-}
+static const struct explanation metal = {
+    .why = "a command buffer of the GPU failed for want of memory, which this device shares with "
+           "the host",
+};
 
-static void read_nccl(struct paste *paste, const char *start, struct cursor text)
-{
-    (void)start;
-    report(paste, text, "NCCL");
-}
+static const struct explanation perhaps = {
+    .why = "cuBLAS could not be initialised; most often no memory was left for its handle, but the "
+           "message does not say so",
+    .cannot_tell =
+        "Whether memory was short at all: a wrong device, a driver that does not fit or an "
+        "earlier error of the GPU give the same message.",
+    .next =
+        "Run it once with CUDA_LAUNCH_BLOCKING=1, and with a smaller batch: if that helps, it was "
+        "memory.",
+};
+
+static const struct explanation pinned = {
+    .why =
+        "memory of the host was to be pinned (pin_memory), and CUDA refused: the GPU's own memory "
+        "is not what was asked for",
+    .cannot_tell =
+        "Whether it was the context that pinning needs on the GPU: look at nvidia-smi too.",
+    .next = "Look at free -m, ulimit -l and the container's memory limit; try pin_memory=False. "
+            "PyTorch rounds pinned sizes up to a power of two.",
+};
+
+static const struct explanation nccl = {
+    .why =
+        "NCCL's own buffers were refused by the device: it allocates beside the framework, whose "
+        "cache may hold what was missing",
+    .cannot_tell = "How much of the device the framework had cached just then.",
+    .next = "torch.cuda.empty_cache() before the first collective, or a first collective before "
+            "memory is full; fewer channels (NCCL_MAX_NCHANNELS) need less.",
+};
+
+static const struct explanation beside = {
+    .cannot_tell = "Whether the framework's cache held what the library needed: libraries allocate "
+                   "their handles and workspaces beside it.",
+};
+
+/* A name that a library says; a call or program by other words; NCCL. */
+#define LIBRARY(name)                                                          \
+    {                                                                          \
+        name, NULL, &(const struct told)                                       \
+        {                                                                      \
+            .family = FAMILY_CUDA, .what = name, .says = &beside, .last = true \
+        }                                                                      \
+    }
+#define CALLED(trigger, name)                                 \
+    {                                                         \
+        trigger, NULL, &(const struct told)                   \
+        {                                                     \
+            .family = FAMILY_CUDA, .what = name, .last = true \
+        }                                                     \
+    }
+#define NCCL(trigger, behind)                                                                     \
+    {                                                                                             \
+        trigger, NULL, &(const struct told)                                                       \
+        {                                                                                         \
+            .family = FAMILY_CUDA, .what = "NCCL", .says = &nccl, .request = behind, .last = true \
+        }                                                                                         \
+    }
 
 const struct sentence cuda_sentences[] = {
-    {"CUDAerror:outofmemory", read_runtime},
-    {"CUDAdrivererror:outofmemory", read_driver},
-    {"cudaruntimeerror(2):outofmemory", read_runtime},
-    {"CUDA_ERROR_OUT_OF_MEMORY", read_driver},
-    {"cudaErrorMemoryAllocation", read_name},
-    {"failed:outofmemory", read_call},
-    {"CUBLAS_STATUS_ALLOC_FAILED", read_cublas},
-    {"CUDNN_STATUS_ALLOC_FAILED", read_cudnn},
-    {"FailedtoCUDAcalloc", read_nccl},
-    {NULL, NULL},
+    {"CUDAerror:outofmemory", NULL,
+     &(const struct told){.family = FAMILY_CUDA,
+                          .hint = HINT_HOST,
+                          .says = &pinned,
+                          .before = "pin_memory",
+                          .last = true}},
+    {"CUDAerror:outofmemory", read_runtime, NULL},
+    {"CUDAdrivererror:outofmemory", read_driver, NULL},
+    {"cudaruntimeerror(2):outofmemory", read_runtime, NULL},
+    {"CUDA_ERROR_OUT_OF_MEMORY", read_driver, NULL},
+    {"cudaErrorMemoryAllocation", read_name, NULL},
+    {"failed:outofmemory", read_call, NULL},
+    {"retryfailed:outofmemory", read_call, NULL},
+    LIBRARY("CUBLAS_STATUS_ALLOC_FAILED"),
+    LIBRARY("CUDNN_STATUS_ALLOC_FAILED"),
+    LIBRARY("CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+    LIBRARY("CUFFT_ALLOC_FAILED"),
+    LIBRARY("CUSOLVER_STATUS_ALLOC_FAILED"),
+    LIBRARY("CUSPARSE_STATUS_ALLOC_FAILED"),
+    LIBRARY("CUSPARSE_STATUS_INSUFFICIENT_RESOURCES"),
+    LIBRARY("CURAND_STATUS_ALLOCATION_FAILED"),
+    LIBRARY("hipErrorOutOfMemory"),
+    CALLED("HIPerror:outofmemory", "hipErrorOutOfMemory"),
+    CALLED("CUDAerror2:outofmemory", "a call of CUDA"),
+    CALLED("CUDAError:outofmemory", "a call of CUDA"),
+    CALLED("CUDAfailedwitherroroutofmemory", "a call of CUDA"),
+    CALLED("CUDAfailure2:outofmemory", "a call of CUDA"),
+    CALLED("CUDAruntimeerror:outofmemory", "a call of CUDA"),
+    CALLED("CudaRuntime(outofmemory)", "a call of CUDA"),
+    CALLED("cudaSuccess(2vs.0)outofmemory", "a call of CUDA"),
+    CALLED("unabletocreatestream:outofmemory", "a stream"),
+    CALLED("OutofmemoryinCUDAqueue", "a call of CUDA"),
+    CALLED("OutofmemoryincuMem", "cuMemAlloc"),
+    CALLED("SystemisoutofGPUmemory", "Blender"),
+    NCCL("FailedtoCUDAcalloc", "calloc"),
+    NCCL("FailedtoCUDAcallocasync", "async"),
+    NCCL("FailedtoCUDAmalloc", "malloc"),
+    NCCL("FailedtoCUDAmallocasync", "async"),
+    NCCL("Cudafailure'outofmemory'", NULL),
+    NCCL("Cudafailure2'outofmemory'", NULL),
+    {"CUBLAS_STATUS_NOT_INITIALIZED", NULL,
+     &(const struct told){.family = FAMILY_CUDA, .says = &perhaps, .last = true}},
+    {"kIOGPUCommandBufferCallbackErrorOutOfMemory", NULL,
+     &(const struct told){.family = FAMILY_CUDA, .says = &metal, .last = true, .no_cuda = true}},
+    {NULL, NULL, NULL},
 };

@@ -41,7 +41,7 @@ static void read_old(struct paste *paste, const char *start, struct cursor text)
 }
 
 const struct sentence cupy_sentences[] = {
-    {"Outofmemoryallocating", read_new},
-    {"outofmemorytoallocate", read_old},
-    {NULL, NULL},
+    {"Outofmemoryallocating", read_new, NULL},
+    {"outofmemorytoallocate", read_old, NULL},
+    {NULL, NULL, NULL},
 };

@@ -10,15 +10,7 @@
 static void fail(struct paste *paste, struct message *message)
 {
     message->fatal = true;
-    message->refused = true;
     paste_failure(paste, message);
-}
-
-static void take_device(struct message *message, struct cursor text, const char *word, size_t reach)
-{
-    uint64_t device;
-    if (cursor_find(&text, word, reach) && cursor_count(&text, &device) && device < 1024)
-        message->device = (int)device;
 }
 
 /* "allocating 144817.04 MiB on device 0: cudaMalloc failed: out of memory" */
@@ -28,7 +20,7 @@ static void read_malloc(struct paste *paste, const char *start, struct cursor te
     (void)start;
     if (!cursor_has(text, "ondevice", 40) || !cursor_has(text, "failed:outofmemory", 80))
         return;
-    take_device(&message, text, "ondevice", 40);
+    message_device(&message, text, "ondevice", 40);
     message_fill(&message, NUMBER_REQUESTED, amount_after(text, "allocating", 16));
     fail(paste, &message);
 }
@@ -40,8 +32,8 @@ static void read_buffer(struct paste *paste, const char *start, struct cursor te
     (void)start;
     if (!cursor_has(text, "bufferofsize", 48))
         return;
-    take_device(&message, text, "CUDA", 24);
-    take_device(&message, text, "ROCm", 24);
+    message_device(&message, text, "CUDA", 24);
+    message_device(&message, text, "ROCm", 24);
     message_fill(&message, NUMBER_REQUESTED, amount_after(text, "bufferofsize", 48));
     fail(paste, &message);
 }
@@ -72,7 +64,7 @@ static void read_check(struct paste *paste, const char *start, struct cursor tex
     (void)start;
     if (!cursor_has(text, "outofmemory", 200) || !cursor_has(text, "urrentdevice:", 300))
         return;
-    take_device(&message, text, "urrentdevice:", 300);
+    message_device(&message, text, "urrentdevice:", 300);
     if (cursor_has(text, "cuMemAddressReserve", 500)) {
         message.hint = HINT_ADDRESS_SPACE;
         message_what(&message, "cuMemAddressReserve", strlen("cuMemAddressReserve"));
@@ -81,11 +73,11 @@ static void read_check(struct paste *paste, const char *start, struct cursor tex
 }
 
 const struct sentence ggml_sentences[] = {
-    {"allocating", read_malloc},
-    {"failedtoallocate", read_failed},
-    {"CUDAerror:outofmemory", read_check},
-    {"CUDAerror2at", read_check},
-    {NULL, NULL},
+    {"allocating", read_malloc, NULL},
+    {"failedtoallocate", read_failed, NULL},
+    {"CUDAerror:outofmemory", read_check, NULL},
+    {"CUDAerror2at", read_check, NULL},
+    {NULL, NULL, NULL},
 };
 
 /* ---- lines ------------------------------------------------------------------------------ */

@@ -58,6 +58,16 @@ const char *family_name(enum family family)
         [FAMILY_RMM] = "RMM",
         [FAMILY_GGML] = "llama.cpp/ggml",
         [FAMILY_ONEFLOW] = "OneFlow",
+        [FAMILY_PADDLE] = "PaddlePaddle",
+        [FAMILY_XGBOOST] = "XGBoost",
+        [FAMILY_JULIA] = "CUDA.jl",
+        [FAMILY_ONNX] = "ONNX Runtime",
+        [FAMILY_TENSORRT] = "TensorRT",
+        [FAMILY_TRITON] = "Triton Inference Server",
+        [FAMILY_FAISS] = "Faiss",
+        [FAMILY_VLLM] = "vLLM",
+        [FAMILY_SGLANG] = "SGLang",
+        [FAMILY_HOST] = "the host",
         [FAMILY_CUDA] = "CUDA",
     };
     return names[family];
@@ -72,6 +82,8 @@ void message_fill(struct message *message, enum number number, struct amount amo
 {
     if (amount.known && !message->numbers[number].known)
         message->numbers[number] = amount;
+    if (number == NUMBER_REQUESTED && amount.bytes >= AMOUNT_ABSURD)
+        message->hint = HINT_BEYOND_ANY;
 }
 
 void message_what(struct message *message, const char *text, size_t length)

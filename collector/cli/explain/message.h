@@ -61,7 +61,17 @@ enum family {
     FAMILY_RMM,
     FAMILY_GGML,
     FAMILY_ONEFLOW,
-    FAMILY_CUDA /* a library's error without numbers */
+    FAMILY_PADDLE,
+    FAMILY_XGBOOST,
+    FAMILY_JULIA,
+    FAMILY_ONNX,
+    FAMILY_TENSORRT,
+    FAMILY_TRITON,
+    FAMILY_FAISS,
+    FAMILY_VLLM,
+    FAMILY_SGLANG,
+    FAMILY_HOST, /* the operating system, or the language, about the host's memory */
+    FAMILY_CUDA  /* a library's error without numbers */
 };
 
 /* What the words alone decide, whatever the numbers. */
@@ -74,16 +84,25 @@ enum hint {
     HINT_NO_MESSAGE, /* the framework failed to print its message */
 };
 
+/* What words mean whatever the figures, and what to do about it. */
+struct explanation {
+    const char *why;         /* a clause, no full stop; NULL: the figures decide */
+    const char *cannot_tell; /* NULL: nothing beside what the family cannot */
+    const char *next;        /* NULL: none */
+};
+
 struct message {
     enum family family;
     enum hint hint;
-    int device;           /* -1: not said */
-    bool fatal;           /* raised as an error, as far as the text shows */
-    bool process_assumed; /* NUMBER_PROCESS is a listed process taken to be this one */
-    bool old_wording;     /* does not tell this process from the others */
-    bool free_wrapped;    /* the free figure was above the total */
-    bool refused;         /* the device refused, not the pool */
-    char what[96];        /* the allocator, buffer or call that failed; printable */
+    int device;                      /* -1: not said */
+    bool fatal;                      /* raised as an error, as far as the text shows */
+    bool process_assumed;            /* NUMBER_PROCESS is a listed process taken to be this one */
+    bool old_wording;                /* does not tell this process from the others */
+    bool free_wrapped;               /* the free figure was above the total */
+    bool no_cuda;                    /* not a device that can be traced */
+    const struct explanation *says;  /* NULL: its figures say what there is to say */
+    uint64_t tokens, fitting_tokens; /* of a context: wanted, and as many as there is room for */
+    char what[96];                   /* the allocator, buffer or call that failed; printable */
     struct amount numbers[NUMBERS];
 };
 

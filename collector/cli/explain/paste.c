@@ -30,7 +30,9 @@ void paste_failure(struct paste *paste, const struct message *message)
         fill_all(&told, last);
     if (is_first)
         fill_all(first, message);
-    paste->failures += !is_last && !is_first;
+    /* A bare "out of memory" of CUDA's, then a framework's account of it. */
+    bool bare = last->family == FAMILY_CUDA && !number_known(last, NUMBER_REQUESTED);
+    paste->failures += !is_last && !is_first && !bare;
     if (message->fatal && first->family == FAMILY_NONE)
         *first = told;
     *last = told;
@@ -46,8 +48,8 @@ bool text_before(const char *start, const char *at, const char *word, size_t rea
 /* ---- sentences -------------------------------------------------------------------------- */
 
 static const struct sentence *const sentence_tables[] = {
-    torch_sentences, xla_sentences,  tensorflow_sentences, cupy_sentences,
-    rmm_sentences,   ggml_sentences, cuda_sentences,
+    torch_sentences, xla_sentences,    tensorflow_sentences, cupy_sentences, rmm_sentences,
+    ggml_sentences,  others_sentences, serving_sentences,    cuda_sentences, host_sentences,
 };
 
 enum {
@@ -79,7 +81,11 @@ static void read_at(struct paste *paste, size_t at)
     for (size_t table = 0; table < SENTENCE_TABLES; table++)
         for (const struct sentence *s = sentence_tables[table]; s->trigger != NULL; s++) {
             struct cursor ahead = text;
-            if (cursor_take(&ahead, s->trigger))
+            if (!cursor_take(&ahead, s->trigger))
+                continue;
+            if (s->told != NULL)
+                told_sentence(paste, s->told, paste->run, text);
+            else
                 s->read(paste, paste->run, text);
         }
 }
@@ -104,79 +110,6 @@ static void read_sentences(struct paste *paste, bool all)
     paste->run_looked = done - drop;
 }
 
-/* ---- what logs put before a line -------------------------------------------------------- */
-
-static bool skip_group(struct cursor *cursor, char open, char close, const char *must)
-{
-    if (cursor->at == cursor->end || *cursor->at != open)
-        return false;
-    size_t room = (size_t)(cursor->end - cursor->at);
-    const char *end = memchr(cursor->at, close, room < 80 ? room : 80);
-    if (end == NULL || (must != NULL &&
-                        memmem(cursor->at, (size_t)(end - cursor->at), must, strlen(must)) == NULL))
-        return false;
-    cursor->at = end + 1;
-    if (cursor->at < cursor->end && *cursor->at == ':')
-        cursor->at++;
-    return true;
-}
-
-/* 2026-12-02, 10:26:25.123, 2026-12-02T10:26:25Z: a time, never a size. */
-static bool skip_time(struct cursor *cursor)
-{
-    const char *at = cursor->at;
-    size_t digits = 0, separators = 0;
-    for (; at < cursor->end && strchr("0123456789-:/.,TZ+", *at) != NULL && *at != 0; at++) {
-        digits += *at >= '0' && *at <= '9';
-        separators += *at == ':' || *at == '-' || *at == '/';
-    }
-    bool ended = at == cursor->end || *at == ' ' || *at == '\t';
-    if (digits < 4 || separators < 2 || !ended)
-        return false;
-    cursor->at = at;
-    return true;
-}
-
-static bool skip_level(struct cursor *cursor)
-{
-    static const char *const levels[] = {"ERROR ", "WARNING ", "INFO ", "E ", "W ", "I ", "- "};
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-        if (cursor_take(cursor, levels[i]))
-            return true;
-    return false;
-}
-
-static bool in_name(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '_' || c == '.';
-}
-
-/* "llama-cpp  | …": a name and a bar, as several programs' lines are printed together. */
-static bool skip_name(struct cursor *cursor)
-{
-    struct cursor ahead = *cursor;
-    while (ahead.at < ahead.end && ahead.at - cursor->at < 32 && in_name(*ahead.at))
-        ahead.at++;
-    bool any = ahead.at > cursor->at;
-    cursor_blank(&ahead);
-    if (!any || !cursor_take(&ahead, "| "))
-        return false;
-    *cursor = ahead;
-    return true;
-}
-
-static void skip_prefix(struct cursor *line)
-{
-    bool more = true;
-    while (more) {
-        cursor_blank(line);
-        more = cursor_take(line, ">") || skip_group(line, '[', ']', NULL) ||
-               skip_group(line, '(', ')', "pid=") || skip_time(line) || skip_level(line) ||
-               skip_name(line);
-    }
-}
-
 /* ---- lines ------------------------------------------------------------------------------ */
 
 static void append_run(struct paste *paste, struct cursor line)
@@ -193,10 +126,12 @@ static void append_run(struct paste *paste, struct cursor line)
 
 static void end_line(struct paste *paste)
 {
-    struct cursor line = cursor_of(paste->line, paste->line_length);
-    skip_prefix(&line);
+    struct cursor line = cursor_of(paste->line, markup_away(paste->line, paste->line_length));
+    list_line(paste, line);
+    prefix_skip(&line);
     summary_line(paste, line);
     smi_line(paste, line);
+    host_line(paste, line);
     xla_line(paste, line);
     bfc_line(paste, line);
     ggml_line(paste, line);

@@ -8,6 +8,8 @@
 #ifndef VS_EXPLAIN_PASTE_H
 #define VS_EXPLAIN_PASTE_H
 
+#include <stdio.h>
+
 #include "scan.h"
 
 enum {
@@ -37,8 +39,10 @@ struct smi {
     size_t gpu_count, process_count;
     struct smi_process processes[PASTE_PROCESSES];
     struct amount listed[PASTE_GPUS]; /* sum of the processes, by place in `gpus` */
+    struct amount all_listed;         /* sum of all processes */
     bool seen, in_mig, in_processes, nothing_listed;
-    int last_index; /* GPU named by the row above */
+    bool not_supported; /* a device that shares the host's memory */
+    int last_index;     /* GPU named by the row above */
 };
 
 struct summary_table {
@@ -59,6 +63,27 @@ struct bfc {
     bool stopped; /* the dump is over: a later one is another failure's */
 };
 
+/* Columns of a list around nvidia-smi, from its header. */
+enum column {
+    COLUMN_OTHER,
+    COLUMN_GPU,
+    COLUMN_PID,
+    COLUMN_NAME,
+    COLUMN_PROCESS_USED,
+    COLUMN_USED,
+    COLUMN_TOTAL,
+    COLUMN_FREE
+};
+
+enum { LIST_COLUMNS = 24 };
+
+struct list {
+    unsigned char columns[LIST_COLUMNS]; /* enum column */
+    size_t count;                        /* 0: none is being read */
+    bool commas;                         /* else blanks part them */
+    int rows;
+};
+
 struct ggml_device {
     struct amount free_at_start, total;
     struct amount buffers; /* made on it since then */
@@ -72,6 +97,8 @@ struct paste {
     struct bfc bfc;
     struct ggml_device ggml[PASTE_BUFFER_DEVICES];
     struct amount xla_program;
+    struct amount cache_short; /* what vLLM's KV cache lacks to have anything */
+    struct list list;
     /* reading */
     uint64_t bytes, odd_bytes;
     char line[PASTE_LINE];
@@ -88,23 +115,64 @@ void paste_end(struct paste *paste);
 /* Every parser's way to tell of a failure. */
 void paste_failure(struct paste *paste, const struct message *message);
 
+/* Takes entities and tags out of a line, in place; its new length. */
+size_t markup_away(char *line, size_t length);
+/* Steps over what a log put before a line. */
+void prefix_skip(struct cursor *line);
+
 /* ---- the parsers ------------------------------------------------------------------------ */
 
-/* A sentence: `trigger` as it looks without blanks. */
+/*
+ * A failure that is told by words alone, or by words and the size of the request: a row of
+ * a table, no code. Texts are without blanks, what people read has them.
+ */
+struct told {
+    enum family family;
+    enum hint hint;
+    const char *what;                /* what failed, where `says` is not given */
+    const struct explanation *says;  /* what it means, whole */
+    const char *request;             /* the request's size stands behind this word */
+    const char *device;              /* the GPU's number stands behind this word */
+    const char *with, *without;      /* must, must not follow within TOLD_REACH bytes */
+    const char *before, *not_before; /* must, must not stand within TOLD_REACH bytes before */
+    bool fatal;
+    bool last;    /* only where nobody told more of it */
+    bool no_cuda; /* not a device that can be traced */
+};
+
+enum { TOLD_REACH = 300 };
+
+/* A sentence: `trigger` as it looks without blanks, and what reads it: a row, or code. */
 struct sentence {
     const char *trigger;
     /* `text` begins at the trigger, `start` is the oldest text kept before it. */
     void (*read)(struct paste *paste, const char *start, struct cursor text);
+    const struct told *told;
 };
 
 extern const struct sentence torch_sentences[], xla_sentences[], tensorflow_sentences[],
-    cupy_sentences[], rmm_sentences[], ggml_sentences[], cuda_sentences[];
+    cupy_sentences[], rmm_sentences[], ggml_sentences[], others_sentences[], serving_sentences[],
+    cuda_sentences[], host_sentences[];
+
+void told_sentence(struct paste *paste, const struct told *told, const char *start,
+                   struct cursor text);
+/* The failure of a row, its figures from `text`. */
+void told_failure(struct paste *paste, const struct told *told, struct cursor text);
+/* Sets the message's device to the number behind `word`. */
+void message_device(struct message *message, struct cursor text, const char *word, size_t reach);
 
 void summary_line(struct paste *paste, struct cursor line);
 void smi_line(struct paste *paste, struct cursor line);
+/* One device, one process, as any list tells it. gpu -1: not told. */
+void smi_keep_gpu(struct smi *smi, int index, int instance, struct amount used,
+                  struct amount total);
+void smi_keep_process(struct smi *smi, struct smi_process *process, struct cursor name);
 void xla_line(struct paste *paste, struct cursor line);
 void bfc_line(struct paste *paste, struct cursor line);
 void ggml_line(struct paste *paste, struct cursor line);
+/* Lists of programs around nvidia-smi: its --query-… and pmon, gpustat, rocm-smi. */
+void list_line(struct paste *paste, struct cursor line);
+void host_line(struct paste *paste, struct cursor line);
 
 /* OneFlow says the same words as PyTorch: true if this is OneFlow's. */
 bool oneflow_sentence(struct paste *paste, const char *start, struct cursor text);

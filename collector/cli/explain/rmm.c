@@ -14,8 +14,8 @@ static void report(struct paste *paste, const char *start, struct cursor text, b
                     text_before(start, text.at, "std::bad_alloc", 160);
     bool device = cursor_has(text, "cudaErrorMemoryAllocation", 600);
     message.hint = pool && !device ? HINT_LIMIT : HINT_NONE;
-    message.refused = device;
     message_fill(&message, NUMBER_REQUESTED, amount_after(text, "(failedtoallocate", 600));
+    message_fill(&message, NUMBER_LIMIT, amount_after(text, "maximumpoolsizeof", 600));
     if (cursor_has(text, "pinned", 200) || cursor_has(text, "host_memory_resource", 200))
         message.hint = HINT_HOST;
     message_what(&message, pool ? "pool" : "upstream", pool ? strlen("pool") : strlen("upstream"));
@@ -50,8 +50,9 @@ static void read_name(struct paste *paste, const char *start, struct cursor text
 }
 
 const struct sentence rmm_sentences[] = {
-    {"RMM_ERROR_OUT_OF_MEMORY", read_name},
-    {"RMMfailureat:", read_failure},
-    {"CUDAerrorat:", read_device},
-    {NULL, NULL},
+    {"RMM_ERROR_OUT_OF_MEMORY", read_name, NULL},
+    {"RMMfailureat:", read_failure, NULL},
+    {"CUDAerrorat:", read_device, NULL},
+    {"CUDAerror(failedtoallocate", read_device, NULL},
+    {NULL, NULL, NULL},
 };

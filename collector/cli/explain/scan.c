@@ -41,6 +41,15 @@ bool cursor_has(struct cursor cursor, const char *word, size_t reach)
     return cursor_find(&cursor, word, reach);
 }
 
+/* "25,600,000": a comma before exactly three digits; before others it is a decimal's, or a list's.
+ */
+static bool groups_digits(const char *at, const char *end)
+{
+    if (*at != ',' || end - at < 4 || (end - at > 4 && is_digit(at[4])))
+        return false;
+    return is_digit(at[1]) && is_digit(at[2]) && is_digit(at[3]);
+}
+
 bool cursor_count(struct cursor *cursor, uint64_t *value)
 {
     const char *at = cursor->at;
@@ -48,7 +57,7 @@ bool cursor_count(struct cursor *cursor, uint64_t *value)
     if (at == cursor->end || !is_digit(*at))
         return false;
     for (; at < cursor->end; at++) {
-        if (*at == ',' && at + 1 < cursor->end && is_digit(at[1]))
+        if (groups_digits(at, cursor->end))
             continue;
         if (!is_digit(*at))
             break;
@@ -70,7 +79,10 @@ static const struct {
     {"B", 0},     {"K", 10},   {"M", 20},   {"G", 30},   {"T", 40},
 };
 
-static unsigned take_unit(struct cursor *cursor)
+enum { NO_UNIT = 99 };
+
+/* The unit that is next as a power of two; `otherwise` where there is none. */
+static unsigned take_unit(struct cursor *cursor, unsigned otherwise)
 {
     struct cursor ahead = *cursor;
     cursor_blank(&ahead);
@@ -79,7 +91,7 @@ static unsigned take_unit(struct cursor *cursor)
             *cursor = ahead;
             return units[i].shift;
         }
-    return 0;
+    return otherwise;
 }
 
 static int64_t scale(double value, unsigned shift)
@@ -88,27 +100,59 @@ static int64_t scale(double value, unsigned shift)
     return bytes >= (double)AMOUNT_ABSURD ? AMOUNT_ABSURD : (int64_t)bytes;
 }
 
-struct amount cursor_amount(struct cursor *cursor)
+/* ".65", or ",65" where a unit follows: programs under some locales. 1 where there is none. */
+static double take_fraction(struct cursor *cursor, double *fraction)
+{
+    struct cursor ahead = *cursor;
+    bool comma = cursor_take(&ahead, ",");
+    double place = 1;
+    *fraction = 0;
+    if (!comma && !cursor_take(&ahead, "."))
+        return 1;
+    for (; ahead.at < ahead.end && is_digit(*ahead.at); ahead.at++) {
+        place /= 10;
+        *fraction += place * (*ahead.at - '0');
+    }
+    struct cursor unit = ahead;
+    if (place == 1 || (comma && take_unit(&unit, NO_UNIT) == NO_UNIT)) {
+        *fraction = 0;
+        return 1;
+    }
+    *cursor = ahead;
+    return place;
+}
+
+static struct amount take_amount(struct cursor *cursor, unsigned otherwise)
 {
     struct amount amount = {0};
     struct cursor ahead = *cursor;
     uint64_t whole;
+    double fraction;
     cursor_blank(&ahead);
     if (!cursor_count(&ahead, &whole))
         return amount;
-    double fraction = 0, place = 1;
-    if (ahead.end - ahead.at > 1 && ahead.at[0] == '.' && is_digit(ahead.at[1]))
-        for (ahead.at++; ahead.at < ahead.end && is_digit(*ahead.at); ahead.at++) {
-            place /= 10;
-            fraction += place * (*ahead.at - '0');
-        }
-    unsigned shift = take_unit(&ahead);
+    double place = take_fraction(&ahead, &fraction);
+    unsigned shift = take_unit(&ahead, NO_UNIT);
+    if (shift == NO_UNIT && place < 1 && otherwise == 0)
+        return amount; /* a part of a byte: whatever it is, not a size */
+    shift = shift == NO_UNIT ? otherwise : shift;
     *cursor = ahead;
     amount.bytes = scale((double)whole + fraction, shift);
     /* Decimals are rounded, whole units cut or rounded: up to half a digit, up to one unit. */
     amount.rounding = shift == 0 ? 0 : place < 1 ? scale(place / 2, shift) + 1 : scale(1, shift);
     amount.known = amount.bytes < AMOUNT_ABSURD;
     return amount;
+}
+
+struct amount cursor_amount(struct cursor *cursor)
+{
+    return take_amount(cursor, 0);
+}
+
+struct amount cursor_amount_in(struct cursor *cursor, const char *unit)
+{
+    struct cursor name = cursor_of(unit, strlen(unit));
+    return take_amount(cursor, take_unit(&name, 0));
 }
 
 struct amount amount_after(struct cursor cursor, const char *word, size_t reach)

@@ -18,8 +18,7 @@ static struct smi_gpu *find_gpu(struct smi *smi, int index, int instance)
     return NULL;
 }
 
-static void keep_gpu(struct smi *smi, int index, int instance, struct amount used,
-                     struct amount total)
+void smi_keep_gpu(struct smi *smi, int index, int instance, struct amount used, struct amount total)
 {
     struct smi_gpu *gpu = find_gpu(smi, index, instance);
     if (gpu == NULL) {
@@ -80,13 +79,13 @@ static void device_rows(struct smi *smi, struct cursor line)
     bool memory = used_of_total(line, &used, &total);
     if (smi->in_mig) {
         if (memory && mig_numbers(line, &index, &instance))
-            keep_gpu(smi, (int)index, (int)instance, used, total);
+            smi_keep_gpu(smi, (int)index, (int)instance, used, total);
         return;
     }
     if (!memory && bar_number(&start, &index) && start.at < start.end && *start.at == ' ')
         smi->last_index = (int)index;
     else if (memory && smi->last_index >= 0 && !cursor_has(line, "BAR1", PASTE_LINE)) {
-        keep_gpu(smi, smi->last_index, NO_INSTANCE, used, total);
+        smi_keep_gpu(smi, smi->last_index, NO_INSTANCE, used, total);
         smi->last_index = -1;
     }
 }
@@ -119,12 +118,19 @@ static void copy_name(struct smi_process *process, struct cursor word)
     process->name[kept] = 0;
 }
 
-static void add_listed(struct smi *smi, const struct smi_process *process)
+static void add_listed(struct smi *smi, struct smi_process *process)
 {
+    /* A list of one device's machine need not name it. */
+    if (process->gpu < 0 && smi->gpu_count == 1)
+        process->gpu = smi->gpus[0].index;
     struct smi_gpu *gpu = find_gpu(smi, process->gpu, process->instance);
     if (gpu == NULL)
         gpu = find_gpu(smi, process->gpu, NO_INSTANCE);
-    if (gpu == NULL || !process->used.known)
+    if (!process->used.known)
+        return;
+    smi->all_listed =
+        smi->all_listed.known ? amount_sum(smi->all_listed, process->used) : process->used;
+    if (gpu == NULL)
         return;
     struct amount *sum = &smi->listed[gpu - smi->gpus];
     *sum = sum->known ? amount_sum(*sum, process->used) : process->used;
@@ -144,6 +150,13 @@ static void keep_process(struct smi *smi, const struct smi_process *process)
     for (; at > 0 && smi->processes[at - 1].used.bytes < process->used.bytes; at--)
         smi->processes[at] = smi->processes[at - 1];
     smi->processes[at] = *process;
+}
+
+void smi_keep_process(struct smi *smi, struct smi_process *process, struct cursor name)
+{
+    copy_name(process, name);
+    add_listed(smi, process);
+    keep_process(smi, process);
 }
 
 /* "| 0 [7 0 | N/A N/A] 1234 C python 4903MiB |": GPU, then the pid before the type. */
@@ -173,7 +186,7 @@ static void process_row(struct smi *smi, struct cursor line)
     }
     if (process.pid == 0)
         return;
-    copy_name(&process, next_word(&line));
+    struct cursor name = next_word(&line);
     /* The name may have blanks; the first word that is a size is the memory. */
     struct cursor word = next_word(&line);
     while (word.at < word.end && !process.used.known) {
@@ -181,8 +194,7 @@ static void process_row(struct smi *smi, struct cursor line)
             process.used = cursor_amount(&word);
         word = next_word(&line);
     }
-    add_listed(smi, &process);
-    keep_process(smi, &process);
+    smi_keep_process(smi, &process, name);
 }
 
 void smi_line(struct paste *paste, struct cursor line)
@@ -202,6 +214,7 @@ void smi_line(struct paste *paste, struct cursor line)
     } else if (smi->in_processes) {
         process_row(smi, line);
     } else {
+        smi->not_supported |= cursor_has(line, "| Not Supported", PASTE_LINE);
         device_rows(smi, line);
     }
 }

@@ -132,12 +132,12 @@ static void read_host(struct paste *paste, const char *start, struct cursor text
 }
 
 const struct sentence tensorflow_sentences[] = {
-    {"ranoutofmemorytryingtoallocate", read_allocator},
-    {"OOMwhenallocatingtensorwithshape", read_tensor},
-    {"failedtoallocatememory", read_bare},
-    {"failedtoallocate", read_refused},
-    {"failedtoalloc", read_host},
-    {NULL, NULL},
+    {"ranoutofmemorytryingtoallocate", read_allocator, NULL},
+    {"OOMwhenallocatingtensorwithshape", read_tensor, NULL},
+    {"failedtoallocatememory", read_bare, NULL},
+    {"failedtoallocate", read_refused, NULL},
+    {"failedtoalloc", read_host, NULL},
+    {NULL, NULL, NULL},
 };
 
 /* ---- the dump --------------------------------------------------------------------------- */

@@ -22,14 +22,15 @@ enum { REACH = 1600 };
 /* "RuntimeError: CUDA out of memory": raised; "OOM with exception: CUDA …": told and survived. */
 static bool raised(const char *start, const char *at)
 {
-    return text_before(start, at, "Error:", 32);
+    return text_before(start, at, "Error:", 48);
 }
 
-static void take_device(struct message *message, struct cursor text, const char *word)
+/* "(GPU 0; ", "(NPU 3; ": the old wording's list of figures begins. */
+static bool old_list(struct cursor text)
 {
     uint64_t device;
-    if (cursor_find(&text, word, 200) && cursor_count(&text, &device) && device < 1024)
-        message->device = (int)device;
+    return cursor_take(&text, "(") && cursor_find(&text, "PU", 4) && cursor_count(&text, &device) &&
+           cursor_take(&text, ";");
 }
 
 /* "(GPU 0; 6.00 GiB total capacity; 3.49 GiB already allocated; 1.04 GiB free; …" */
@@ -39,7 +40,7 @@ static void read_old(struct message *message, struct cursor text)
     struct amount reserved = amount_before(text, "reservedintotal", 400);
     struct amount cached = amount_before(text, "cached", 400);
     message->old_wording = true;
-    take_device(message, text, "(GPU");
+    message_device(message, text, "PU", 8);
     message_fill(message, NUMBER_TOTAL, amount_before(text, "totalcapacity", 200));
     message_fill(message, NUMBER_ALLOCATED, allocated);
     message->numbers[NUMBER_FREE] = amount_before(text, "free;", 300);
@@ -86,7 +87,7 @@ static void read_processes(struct message *message, struct cursor text)
 
 static void read_new(struct message *message, struct cursor text)
 {
-    take_device(message, text, "GPU");
+    message_device(message, text, "GPU", 200);
     struct cursor capacity = text;
     if (cursor_find(&capacity, "hasatotalcapac", 200) &&
         (cursor_take(&capacity, "ityof") || cursor_take(&capacity, "tyof")))
@@ -126,29 +127,57 @@ static void mend_free(struct message *message)
     *free_bytes = (struct amount){0};
 }
 
+/*
+ * "MPS backend out of memory (MPS allocated: 9.57 GiB, other allocations: 17.35 GiB, max
+ * allowed: 27.20 GiB). Tried to allocate 292.50 MiB on private pool."
+ */
+static void read_mps(struct paste *paste, const char *start, struct cursor text)
+{
+    struct message message = message_start(FAMILY_TORCH);
+    message.fatal = raised(start, text.at);
+    message.hint = HINT_LIMIT;
+    message.no_cuda = true;
+    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "Triedtoallocate", REACH));
+    message_fill(&message, NUMBER_ALLOCATED, amount_after(text, "MPSallocated:", 80));
+    message_fill(&message, NUMBER_OUTSIDE, amount_after(text, "otherallocations:", 120));
+    message_fill(&message, NUMBER_ALLOWED, amount_after(text, "maxallowed:", 160));
+    paste_failure(paste, &message);
+}
+
+/* Intel's and Huawei's devices: the same words, nothing here can record them. */
+static bool other_device(const char *start, const char *at)
+{
+    return text_before(start, at, "XPUoutofmemory.", 16) ||
+           text_before(start, at, "NPUoutofmemory.", 16);
+}
+
 static void read_sentence(struct paste *paste, const char *start, struct cursor text)
 {
-    if (oneflow_sentence(paste, start, text))
+    bool led = text_before(start, text.at, "outofmemory.", 12);
+    if (led && oneflow_sentence(paste, start, text))
         return;
     struct message message = message_start(FAMILY_TORCH);
     message.fatal = raised(start, text.at);
-    cursor_find(&text, "Triedtoallocate", 64);
-    if (cursor_take(&text, "morethan1EB")) {
+    message.no_cuda = other_device(start, text.at);
+    cursor_take(&text, "Triedtoallocate");
+    if (led && cursor_take(&text, "morethan1EB")) {
         message.hint = HINT_BEYOND_ANY;
         paste_failure(paste, &message);
         return;
     }
     message_fill(&message, NUMBER_REQUESTED, cursor_amount(&text));
+    /* The sentence alone, its beginning not copied, still has its figures. */
+    if (!number_known(&message, NUMBER_REQUESTED) ||
+        (!led && !old_list(text) && !cursor_has(text, "hasatotalcapac", 24)))
+        return;
     /* A next failure's figures are not this one's. */
     struct cursor next = text;
-    if (cursor_find(&next, "outofmemory.Tried", REACH))
+    if (cursor_find(&next, "Triedtoallocate", REACH))
         text.end = next.at;
-    if (cursor_take(&text, "(GPU")) {
-        text.at -= strlen("(GPU");
+    if (old_list(text))
         read_old(&message, text);
-    } else {
+    else
         read_new(&message, text);
-    }
     mend_free(&message);
     paste_failure(paste, &message);
 }
@@ -156,10 +185,13 @@ static void read_sentence(struct paste *paste, const char *start, struct cursor 
 static void read_async(struct paste *paste, const char *start, struct cursor text)
 {
     struct message message = message_start(FAMILY_TORCH_ASYNC);
-    if (!cursor_has(text, "wouldexceedallowedmemory", 80))
+    /* ComfyUI shows no more than the first words. */
+    if (!cursor_has(text, "wouldexceedallowedmemory", 80) &&
+        !text_before(start, text.at, "OutOfMemoryError:", 20) &&
+        !text_before(start, text.at, "ExceptionMessage:", 20))
         return;
     message.fatal = raised(start, text.at);
-    take_device(&message, text, "ondevice");
+    message_device(&message, text, "ondevice", 200);
     message_fill(&message, NUMBER_ALLOCATED, amount_after(text, "Currentlyallocated:", 300));
     message_fill(&message, NUMBER_REQUESTED, amount_after(text, "Requested:", 300));
     message_fill(&message, NUMBER_TOTAL, amount_after(text, "Devicelimit:", 300));
@@ -199,7 +231,7 @@ static void read_addresses(struct paste *paste, const char *start, struct cursor
         return;
     message.fatal = true;
     message.hint = HINT_ADDRESS_SPACE;
-    take_device(&message, text, "segmentondevice");
+    message_device(&message, text, "segmentondevice", 200);
     message_fill(&message, NUMBER_REQUESTED, amount_after(text, "Failedtoreserve", 32));
     paste_failure(paste, &message);
 }
@@ -227,12 +259,13 @@ static void read_host(struct paste *paste, const char *start, struct cursor text
 }
 
 const struct sentence torch_sentences[] = {
-    {"outofmemory.Triedtoallocate", read_sentence},
-    {"Allocationondevice", read_async},
-    {"Allocationwaspreemptivelyrejected", read_rejected},
-    {"Preemptivelyrejectingallocation", read_rejecting},
-    {"Failedtoreserve", read_addresses},
-    {"NVML_SUCCESS==rINTERNALASSERTFAILED", read_no_message},
-    {"DefaultCPUAllocator:", read_host},
-    {NULL, NULL},
+    {"Triedtoallocate", read_sentence, NULL},
+    {"MPSbackendoutofmemory", read_mps, NULL},
+    {"Allocationondevice", read_async, NULL},
+    {"Allocationwaspreemptivelyrejected", read_rejected, NULL},
+    {"Preemptivelyrejectingallocation", read_rejecting, NULL},
+    {"Failedtoreserve", read_addresses, NULL},
+    {"NVML_SUCCESS==rINTERNALASSERTFAILED", read_no_message, NULL},
+    {"DefaultCPUAllocator:", read_host, NULL},
+    {NULL, NULL, NULL},
 };

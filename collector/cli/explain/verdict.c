@@ -96,6 +96,8 @@ static void complete(const struct paste *paste, struct message *subject)
         message_fill(subject, NUMBER_PROGRAM, paste->xla_program);
     if (subject->family == FAMILY_GGML)
         add_buffers(paste, subject);
+    if (subject->family == FAMILY_VLLM && !number_known(subject, NUMBER_REQUESTED))
+        message_fill(subject, NUMBER_SHORT, paste->cache_short);
     if (subject->family != FAMILY_TORCH && gpu != NULL && gpu->instance < 0 &&
         (subject->device >= 0 || paste->smi.gpu_count == 1))
         message_fill(subject, NUMBER_TOTAL, gpu->total);
@@ -117,7 +119,7 @@ static struct message choose(const struct paste *paste)
         none.device = paste->summary.device;
     } else if (paste->bfc.limit.known && paste->bfc.in_use.known) {
         none.family = FAMILY_TENSORFLOW;
-    } else if (paste->smi.gpu_count > 0) {
+    } else if (paste->smi.gpu_count > 0 || paste->smi.process_count > 0) {
         none.family = FAMILY_SMI;
     } else if (paste->bfc.asked.known) {
         none.family = FAMILY_TENSORFLOW;
@@ -141,8 +143,32 @@ static void describe_source(const struct paste *paste, struct verdict *verdict)
                  first ? "the first fatal one" : "the last one",
                  (unsigned long long)verdict->failures);
     bool table = subject->family == FAMILY_SUMMARY || subject->family == FAMILY_SMI;
+    /* No memory was refused, or nobody knows: a sum, a signal. */
+    bool told = subject->family == FAMILY_VLLM || subject->family == FAMILY_SGLANG ||
+                subject->family == FAMILY_HOST;
     snprintf(verdict->source, sizeof(verdict->source), "%s%s%s%s",
-             table ? "" : "out of memory as told by ", family_name(subject->family), device, which);
+             table  ? ""
+             : told ? "told by "
+                    : "out of memory as told by ",
+             family_name(subject->family), device, which);
+}
+
+/* Words that mean one thing. */
+static bool explained(struct verdict *verdict)
+{
+    const struct message *subject = &verdict->subject;
+    char request[48] = "";
+    if (subject->says == NULL || subject->says->why == NULL || subject->hint == HINT_BEYOND_ANY)
+        return false;
+    if (number_known(subject, NUMBER_REQUESTED))
+        snprintf(request, sizeof(request),
+                 "%s were asked for: ", size_of(verdict, NUMBER_REQUESTED).text);
+    verdict_decide(verdict,
+                   subject->hint == HINT_HOST    ? "host_memory"
+                   : subject->hint == HINT_LIMIT ? "limit"
+                                                 : "unknown",
+                   "%s%s", request, subject->says->why);
+    return true;
 }
 
 /* What the words decide before any figure. */
@@ -168,6 +194,7 @@ static bool decided_by_words(struct verdict *verdict)
         verdict_decide(verdict, "limit", "%s was refused by a limit of %s, not by the device",
                        request,
                        number_known(subject, NUMBER_ALLOWED) ? size_of(verdict, NUMBER_ALLOWED).text
+                       : number_known(subject, NUMBER_LIMIT) ? size_of(verdict, NUMBER_LIMIT).text
                        : subject->family == FAMILY_RMM       ? "the pool"
                                                              : "the process");
         return true;
@@ -199,8 +226,13 @@ bool verdict_of(const struct paste *paste, struct verdict *verdict)
         verdict_summary(paste, verdict);
     else if (verdict->subject.family == FAMILY_SMI)
         verdict_smi(paste, verdict);
-    else if (decided_by_words(verdict))
+    else if (explained(verdict) || decided_by_words(verdict))
         ;
+    else if (verdict->subject.family == FAMILY_CUDA &&
+             !number_known(&verdict->subject, NUMBER_REQUESTED) && paste->smi.gpu_count > 0)
+        verdict_with_page(paste, verdict);
+    else if (verdict->subject.family == FAMILY_VLLM)
+        verdict_serving(verdict);
     else if (verdict->subject.family == FAMILY_TORCH ||
              verdict->subject.family == FAMILY_TORCH_ASYNC)
         verdict_torch(verdict);

@@ -44,9 +44,12 @@ struct size_words size_words_of(int64_t bytes);
 void verdict_derive(struct message *subject);                             /* derive.c */
 void verdict_torch(struct verdict *verdict);                              /* verdict_torch.c */
 void verdict_pools(const struct paste *paste, struct verdict *verdict);   /* verdict_pools.c */
+void verdict_serving(struct verdict *verdict);                            /* verdict_serving.c */
 void verdict_summary(const struct paste *paste, struct verdict *verdict); /* verdict_tables.c */
 void verdict_smi(const struct paste *paste, struct verdict *verdict);     /* verdict_tables.c */
-void verdict_advise(struct verdict *verdict);                             /* advice.c */
+/* An error without figures, by the page of nvidia-smi beside it. */
+void verdict_with_page(const struct paste *paste, struct verdict *verdict); /* verdict_tables.c */
+void verdict_advise(struct verdict *verdict);                               /* advice.c */
 /* The fullest device of an nvidia-smi page, or the one of that index; NULL if it has none. */
 const struct smi_gpu *smi_device(const struct smi *smi, int index);
 

@@ -77,6 +77,20 @@ static bool could_not_grow(struct verdict *verdict, bool refused)
     return true;
 }
 
+/* Memory that the pool could not give back to the device before it gave up. */
+static bool idle_in_pool(struct verdict *verdict)
+{
+    struct amount idle = get(verdict, NUMBER_UNALLOCATED), lack = get(verdict, NUMBER_SHORT);
+    if (verdict->subject.family != FAMILY_JULIA || !at_least(idle, lack))
+        return false;
+    verdict_decide(verdict, "fragmented",
+                   "%s were asked for and %s were free, while %s lay unused in the pool's own "
+                   "chunks, in pieces beside live arrays",
+                   size_of(verdict, NUMBER_REQUESTED).text, size_of(verdict, NUMBER_FREE).text,
+                   size_of(verdict, NUMBER_UNALLOCATED).text);
+    return true;
+}
+
 static bool by_free(struct verdict *verdict)
 {
     struct amount request = get(verdict, NUMBER_REQUESTED), free_bytes = get(verdict, NUMBER_FREE);
@@ -101,8 +115,10 @@ static bool by_free(struct verdict *verdict)
                        size_of(verdict, NUMBER_TOTAL).text);
     else
         verdict_decide(
-            verdict, "full", "%s were asked for and about %s were left%s%s",
+            verdict, "full", "%s were asked for and about %s were left%s%s%s%s",
             size_of(verdict, NUMBER_REQUESTED).text, size_of(verdict, NUMBER_FREE).text,
+            get(verdict, NUMBER_TOTAL).known ? " of the device's " : "",
+            get(verdict, NUMBER_TOTAL).known ? size_of(verdict, NUMBER_TOTAL).text : "",
             get(verdict, NUMBER_ALLOCATED).known ? " beside its own buffers of " : "",
             get(verdict, NUMBER_ALLOCATED).known ? size_of(verdict, NUMBER_ALLOCATED).text : "");
     return true;
@@ -150,7 +166,8 @@ static void undecided(struct verdict *verdict)
 void verdict_pools(const struct paste *paste, struct verdict *verdict)
 {
     if (above_device(verdict) || by_limit(verdict) || in_pieces(verdict) ||
-        could_not_grow(verdict, paste->bfc.refused) || by_total(verdict) || by_free(verdict))
+        could_not_grow(verdict, paste->bfc.refused) || by_total(verdict) || idle_in_pool(verdict) ||
+        by_free(verdict))
         return;
     undecided(verdict);
 }

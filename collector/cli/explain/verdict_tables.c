@@ -122,14 +122,33 @@ static struct users users_of(const struct smi *smi, const struct smi_gpu *gpu)
     return users;
 }
 
+/* Some lists tell the user alone. */
+static int describe_user(const struct smi_process *user, const char *before, char *out, size_t room)
+{
+    if (user->pid == 0)
+        return snprintf(out, room, "%s%s holds %s", before, user->name,
+                        size_words_of(user->used.bytes).text);
+    return snprintf(out, room, "%spid %llu (%s) holds %s", before, (unsigned long long)user->pid,
+                    user->name, size_words_of(user->used.bytes).text);
+}
+
 static void describe_users(const struct users *users, char *out, size_t room)
 {
     const struct smi_process *list[] = {users->first, users->second};
     size_t length = 0;
     for (int i = 0; i < 2 && list[i] != NULL && length < room; i++)
-        length += (size_t)snprintf(out + length, room - length, "%spid %llu (%s) holds %s",
-                                   i == 0 ? "" : ", ", (unsigned long long)list[i]->pid,
-                                   list[i]->name, size_words_of(list[i]->used.bytes).text);
+        length += (size_t)describe_user(list[i], i == 0 ? "" : ", ", out + length, room - length);
+}
+
+/* Why no process can be named. */
+static const char *nobody(const struct smi *smi, const struct users *users)
+{
+    if (users->count > 0)
+        return ", by processes whose size the driver does not tell here (WSL, Windows)";
+    if (!smi->in_processes && !smi->nothing_listed)
+        return "; the processes that hold it are not in this list";
+    return " and the page names no process with its memory: in a container, or for another user, "
+           "the list is empty";
 }
 
 static void judge_page(struct verdict *verdict, const struct smi *smi, const struct smi_gpu *gpu)
@@ -143,11 +162,9 @@ static void judge_page(struct verdict *verdict, const struct smi *smi, const str
     name_device(gpu, name, sizeof(name));
     message_fill(&verdict->subject, NUMBER_LISTED, listed);
     if (users.count == 0 || !listed.known)
-        verdict_decide(verdict, "unknown",
-                       "%s has %s of %s used and the page names no process with its memory: in a "
-                       "container, or for another user, the list is empty",
-                       name, size_of(verdict, NUMBER_USED).text,
-                       size_of(verdict, NUMBER_TOTAL).text);
+        verdict_decide(verdict, "unknown", "%s has %s of %s used%s", name,
+                       size_of(verdict, NUMBER_USED).text, size_of(verdict, NUMBER_TOTAL).text,
+                       nobody(smi, &users));
     else
         verdict_decide(verdict,
                        tight && users.large > 1                   ? "other_process"
@@ -161,8 +178,36 @@ static void judge_page(struct verdict *verdict, const struct smi *smi, const str
                        is_share(rest, gpu->total, 5) ? " belong to none of them" : "");
 }
 
+/* A list of processes, and no device's size with it. */
+static void judge_processes(struct verdict *verdict, const struct smi *smi)
+{
+    struct users users = {.first = &smi->processes[0],
+                          .second = smi->process_count > 1 ? &smi->processes[1] : NULL};
+    char holders[240];
+    message_fill(&verdict->subject, NUMBER_LISTED, smi->all_listed);
+    describe_users(&users, holders, sizeof(holders));
+    if (smi->all_listed.known)
+        verdict_decide(verdict, "unknown", "%zu process%s hold%s %s together: %s; %s",
+                       smi->process_count, smi->process_count == 1 ? "" : "es",
+                       smi->process_count == 1 ? "s" : "", size_of(verdict, NUMBER_LISTED).text,
+                       holders,
+                       smi->not_supported ? "the device has no memory of its own but shares the "
+                                            "host's, so free -m shows what is left"
+                                          : "the device's size is not in the list");
+    else
+        verdict_decide(
+            verdict, "unknown",
+            "%zu process%s listed without a size: the driver does not tell it here (WSL, "
+            "Windows, MIG)",
+            smi->process_count, smi->process_count == 1 ? " is" : "es are");
+}
+
 void verdict_smi(const struct paste *paste, struct verdict *verdict)
 {
+    if (paste->smi.gpu_count == 0) {
+        judge_processes(verdict, &paste->smi);
+        return;
+    }
     const struct smi_gpu *gpu = smi_device(&paste->smi, -1);
     if (gpu == NULL)
         gpu = &paste->smi.gpus[0];
@@ -173,4 +218,15 @@ void verdict_smi(const struct paste *paste, struct verdict *verdict)
     verdict->subject.numbers[NUMBER_FREE] = amount_rest(gpu->total, gpu->used);
     verdict->subject.numbers[NUMBER_OUTSIDE_ANY] = (struct amount){0};
     judge_page(verdict, &paste->smi, gpu);
+}
+
+void verdict_with_page(const struct paste *paste, struct verdict *verdict)
+{
+    char page[VERDICT_WHY];
+    verdict_smi(paste, verdict);
+    snprintf(page, sizeof(page), "%s", verdict->why);
+    verdict_decide(verdict, verdict->class,
+                   "%s failed for want of memory and says no figure; by the nvidia-smi page beside "
+                   "it %s",
+                   verdict->subject.what, page);
 }

@@ -225,16 +225,21 @@ static void no_single_cause(struct verdict *verdict, const struct cause *largest
 
 static void nothing_idle(struct verdict *verdict)
 {
-    char cached[96] = "";
+    char cached[96] = "", outside[64] = "";
+    struct amount others = get(verdict, NUMBER_OUTSIDE_ANY);
+    if (is_share(others, get(verdict, NUMBER_TOTAL), SMALL_PERCENT))
+        snprintf(outside, sizeof(outside), ", %s outside of PyTorch's allocator",
+                 size_words_of(others.bytes).text);
     if (number_known(&verdict->subject, NUMBER_UNALLOCATED))
         snprintf(cached, sizeof(cached), ", only %s cached and in pieces",
                  size_of(verdict, NUMBER_UNALLOCATED).text);
-    verdict_decide(verdict, "full",
-                   "the device is full of the program's own memory: %s of %s allocated, %s free%s, "
-                   "and %s asked for",
-                   size_of(verdict, NUMBER_ALLOCATED).text, size_of(verdict, NUMBER_TOTAL).text,
-                   size_of(verdict, NUMBER_FREE).text, cached,
-                   size_of(verdict, NUMBER_REQUESTED).text);
+    verdict_decide(
+        verdict, "full",
+        "the device is full of the program's own memory: %s of %s allocated, %s free%s%s, "
+        "and %s asked for",
+        size_of(verdict, NUMBER_ALLOCATED).text, size_of(verdict, NUMBER_TOTAL).text,
+        size_of(verdict, NUMBER_FREE).text, cached, outside,
+        size_of(verdict, NUMBER_REQUESTED).text);
 }
 
 static void by_cause(struct verdict *verdict)
@@ -260,6 +265,19 @@ static void by_cause(struct verdict *verdict)
         nothing_idle(verdict);
 }
 
+static void lacks_figures(struct verdict *verdict)
+{
+    bool asked = number_known(&verdict->subject, NUMBER_REQUESTED);
+    bool whole = number_known(&verdict->subject, NUMBER_TOTAL) &&
+                 number_known(&verdict->subject, NUMBER_ALLOCATED);
+    verdict_decide(
+        verdict, "unknown", "%s%s asked for, %s",
+        asked ? size_of(verdict, NUMBER_REQUESTED).text : "memory", asked ? " were" : " was",
+        whole ? "and the program's own blocks left room for it: the message does not say "
+                "what was free, or who held the rest"
+              : "but the message lacks the figures that say why there was no room");
+}
+
 void verdict_torch(struct verdict *verdict)
 {
     if (above_device(verdict) || above_other_limit(verdict) || above_limit(verdict) ||
@@ -267,11 +285,7 @@ void verdict_torch(struct verdict *verdict)
         return;
     if (!get(verdict, NUMBER_SHORT).known || !get(verdict, NUMBER_TOTAL).known ||
         !get(verdict, NUMBER_ALLOCATED).known) {
-        verdict_decide(
-            verdict, "unknown",
-            "%s were asked for, but the message lacks the figures that say why there was "
-            "no room",
-            size_of(verdict, NUMBER_REQUESTED).text);
+        lacks_figures(verdict);
         return;
     }
     by_cause(verdict);

@@ -15,7 +15,6 @@ static void read_request(struct paste *paste, const char *start, struct cursor t
     struct message message = message_start(FAMILY_XLA);
     message.fatal = text_before(start, text.at, "RESOURCE_EXHAUSTED", 64) ||
                     text_before(start, text.at, "Resourceexhausted", 64);
-    message.refused = true;
     if (!cursor_find(&text, "allocate", 64))
         return;
     message_fill(&message, NUMBER_REQUESTED, cursor_amount(&text));
@@ -30,7 +29,6 @@ static void read_allocating(struct paste *paste, const char *start, struct curso
     if (cursor_has(text, "allocatedsofar", 80) || !cursor_find(&text, "allocating", 32))
         return;
     message.fatal = text_before(start, text.at, "RESOURCE_EXHAUSTED", 64);
-    message.refused = true;
     message_fill(&message, NUMBER_REQUESTED, cursor_amount(&text));
     if (number_known(&message, NUMBER_REQUESTED))
         paste_failure(paste, &message);
@@ -42,7 +40,6 @@ static void read_ordinal(struct paste *paste, const char *start, struct cursor t
     struct message message = message_start(FAMILY_XLA);
     uint64_t device;
     message.fatal = text_before(start, text.at, "RESOURCE_EXHAUSTED", 64);
-    message.refused = true;
     cursor_find(&text, "requestfor", 32);
     struct cursor exact = text;
     struct amount rounded = cursor_amount(&text);
@@ -83,9 +80,12 @@ static void read_space(struct paste *paste, const char *start, struct cursor tex
 }
 
 const struct sentence xla_sentences[] = {
-    {"Outofmemorywhiletryingtoallocate", read_request}, {"Outofmemoryallocating", read_allocating},
-    {"Failedtoallocaterequestfor", read_ordinal},       {"Attemptingtoallocate", read_attempt},
-    {"Ranoutofmemoryinmemoryspace", read_space},        {NULL, NULL},
+    {"Outofmemorywhiletryingtoallocate", read_request, NULL},
+    {"Outofmemoryallocating", read_allocating, NULL},
+    {"Failedtoallocaterequestfor", read_ordinal, NULL},
+    {"Attemptingtoallocate", read_attempt, NULL},
+    {"Ranoutofmemoryinmemoryspace", read_space, NULL},
+    {NULL, NULL, NULL},
 };
 
 void xla_line(struct paste *paste, struct cursor line)
