@@ -68,6 +68,12 @@ static const struct explanation language = {
         "way.",
 };
 
+static const struct explanation heap = {
+    .why = "Java's heap is full, which has a limit of its own; neither the GPU nor, by itself, the "
+           "host's memory was what was short",
+    .next = "Raise it: -Xmx, or spark.executor.memory and spark.driver.memory.",
+};
+
 static const struct explanation ollama = {
     .why =
         "the model needs more memory of the host than is available, before the GPU is asked at all",
@@ -99,6 +105,11 @@ const struct sentence host_sentences[] = {
                           .not_before = "DefaultCPUAllocator:"}},
     {"couldnotallocatepinnedhostmemoryofsize:", NULL,
      &(const struct told){.family = FAMILY_TENSORFLOW, .hint = HINT_HOST, .request = "ofsize:"}},
+    {"[Errno12]Cannotallocatememory", NULL, &(const struct told){HOST(language), .last = true}},
+    {"unabletommap", NULL,
+     &(const struct told){HOST(array), .with = "Cannotallocatememory", .request = "unabletommap"}},
+    {"OutOfMemoryError:Javaheapspace", NULL,
+     &(const struct told){.family = FAMILY_HOST, .hint = HINT_LIMIT, .says = &heap, .fatal = true}},
     {"modelrequiresmoresystemmemory(", NULL,
      &(const struct told){HOST(ollama), .request = "systemmemory("}},
     {NULL, NULL, NULL},

@@ -67,6 +67,7 @@ const char *family_name(enum family family)
         [FAMILY_FAISS] = "Faiss",
         [FAMILY_VLLM] = "vLLM",
         [FAMILY_SGLANG] = "SGLang",
+        [FAMILY_TRANSFORMERS] = "Hugging Face Transformers",
         [FAMILY_HOST] = "the host",
         [FAMILY_CUDA] = "CUDA",
     };

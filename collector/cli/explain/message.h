@@ -70,6 +70,7 @@ enum family {
     FAMILY_FAISS,
     FAMILY_VLLM,
     FAMILY_SGLANG,
+    FAMILY_TRANSFORMERS,
     FAMILY_HOST, /* the operating system, or the language, about the host's memory */
     FAMILY_CUDA  /* a library's error without numbers */
 };

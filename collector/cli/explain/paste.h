@@ -58,6 +58,7 @@ enum summary_row { ROW_ALLOCATED, ROW_ACTIVE, ROW_RESERVED, ROW_NON_RELEASABLE }
 /* What a dump of TensorFlow's and XLA's BFC allocator says. */
 struct bfc {
     bool seen, refused;
+    bool xla;            /* the pool is XLA's, not TensorFlow's */
     struct amount asked; /* of the device, when it first refused */
     struct amount limit, in_use, peak, largest_free, free_sum, region;
     bool stopped; /* the dump is over: a later one is another failure's */

@@ -106,6 +106,25 @@ static const struct explanation prefill = {
     .next = "Lower --max-batch-prefill-tokens, or leave it out so that the server finds it itself.",
 };
 
+static const struct explanation no_sequence = {
+    .why = "TensorRT-LLM's KV cache holds less than one sequence of the length that the engine "
+           "allows: "
+           "a sum, no memory was refused",
+    .next =
+        "Raise kv_cache_free_gpu_mem_fraction or max_tokens_in_paged_kv_cache, or build the engine "
+        "for shorter sequences.",
+};
+
+static const struct explanation device_map = {
+    .why =
+        "Hugging Face's device map found no room on the GPU for all of the quantized model and put "
+        "part of it on the CPU, which it then refuses: an estimate, no memory was refused",
+    .cannot_tell =
+        "What was free: it counts with most of what was free when the model was loaded, so "
+        "what another process or an earlier load holds is missing.",
+    .next = "Free the GPU first (nvidia-smi), or pass device_map={\"\": 0} to try it anyway.",
+};
+
 const struct sentence serving_sentences[] = {
     {"Freememoryondevice", read_startup, NULL},
     {"AvailableKVcachememory:-", read_short, NULL},
@@ -126,6 +145,11 @@ const struct sentence serving_sentences[] = {
                           .with = "inAlignedAllocator",
                           .request = "withsize",
                           .fatal = true}},
+    {"maxTokensInPagedKvCachemustbelargeenough", NULL,
+     &(const struct told){
+         .family = FAMILY_TENSORRT, .hint = HINT_LIMIT, .says = &no_sequence, .fatal = true}},
+    {"SomemodulesaredispatchedontheCPUorthedisk", NULL,
+     &(const struct told){.family = FAMILY_TRANSFORMERS, .says = &device_map, .fatal = true}},
     {"Notenoughmemorytohandle", NULL,
      &(const struct told){.family = FAMILY_CUDA, .says = &prefill, .with = "prefilltokens"}},
     {NULL, NULL, NULL},

@@ -99,15 +99,62 @@ static void read_tensor(struct paste *paste, const char *start, struct cursor te
     paste_failure(paste, &message);
 }
 
+static void refused(struct paste *paste, const char *start, const char *at, struct amount asked)
+{
+    struct bfc *bfc = &paste->bfc;
+    bfc->refused = true;
+    bfc->xla |= text_before(start, at, "external/org_tensorflow/", 160);
+    if (!bfc->asked.known)
+        bfc->asked = asked;
+}
+
 /* "failed to allocate 1.00G (1073741824 bytes) from device": the pool wanted to grow. */
 static void read_refused(struct paste *paste, const char *start, struct cursor text)
 {
+    bool xla = cursor_has(text, "fromdevice:RESOURCE_EXHAUSTED", 120);
+    paste->bfc.xla |= xla;
+    if (xla || cursor_has(text, "fromdevice:CUDA_ERROR", 120))
+        refused(paste, start, text.at, amount_after(text, "(", 60));
+}
+
+/* "cuMemAllocAsync failed to allocate N bytes: … Free memory/Total memory: F/T" */
+static void read_async(struct paste *paste, const char *start, struct cursor text)
+{
     (void)start;
-    if (!cursor_has(text, "fromdevice:CUDA_ERROR", 120))
-        return;
-    paste->bfc.refused = true;
-    if (!paste->bfc.asked.known)
-        paste->bfc.asked = amount_after(text, "(", 60);
+    struct message message = message_start(FAMILY_XLA);
+    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "toallocate", 60));
+    if (cursor_find(&text, "Freememory/Totalmemory:", 300)) {
+        message_fill(&message, NUMBER_FREE, cursor_amount(&text));
+        if (cursor_take(&text, "/"))
+            message_fill(&message, NUMBER_TOTAL, cursor_amount(&text));
+    }
+    if (number_known(&message, NUMBER_REQUESTED))
+        paste_failure(paste, &message);
+}
+
+static const struct explanation dnn = {
+    .why =
+        "cuDNN could not be initialised, most often because no memory was left for it beside the "
+        "framework's own pool, which takes most of the device at its start",
+    .cannot_tell =
+        "Whether memory was short at all: a cuDNN or driver that does not fit gives the same "
+        "message.",
+    .next = "Leave room: TF_FORCE_GPU_ALLOW_GROWTH=true for TensorFlow, "
+            "XLA_PYTHON_CLIENT_MEM_FRACTION=.7 for JAX. If it still fails, it is not memory.",
+};
+
+/* "Could not create cudnn handle: …", behind it "Memory usage: 5832704 bytes free, N bytes total."
+ */
+static void read_handle(struct paste *paste, const char *start, struct cursor text)
+{
+    (void)start;
+    struct message message = message_start(FAMILY_TENSORFLOW);
+    message.says = &dnn;
+    if (cursor_find(&text, "Memoryusage:", 300)) {
+        message_fill(&message, NUMBER_FREE, cursor_amount(&text));
+        message_fill(&message, NUMBER_TOTAL, amount_after(text, "free,", 8));
+    }
+    paste_failure(paste, &message);
 }
 
 /* "ResourceExhaustedError: … failed to allocate memory [Op:AddV2]": no figure at all. */
@@ -120,9 +167,11 @@ static void read_bare(struct paste *paste, const char *start, struct cursor text
     paste_failure(paste, &message);
 }
 
+/* "failed to alloc N bytes on host", "failed to alloc N bytes unified memory" */
 static void read_host(struct paste *paste, const char *start, struct cursor text)
 {
-    (void)start;
+    if (cursor_has(text, "bytesunifiedmemory", 60))
+        refused(paste, start, text.at, amount_after(text, "toalloc", 40));
     struct message message = message_start(FAMILY_TENSORFLOW);
     if (!cursor_has(text, "bytesonhost", 60))
         return;
@@ -135,6 +184,12 @@ const struct sentence tensorflow_sentences[] = {
     {"ranoutofmemorytryingtoallocate", read_allocator, NULL},
     {"OOMwhenallocatingtensorwithshape", read_tensor, NULL},
     {"failedtoallocatememory", read_bare, NULL},
+    {"cuMemAllocAsyncfailedtoallocate", read_async, NULL},
+    {"ouldnotcreatecudnnhandle", read_handle, NULL},
+    {"DNNlibraryinitializationfailed", NULL,
+     &(const struct told){.family = FAMILY_XLA, .says = &dnn, .last = true}},
+    {"CUDNN_STATUS_NOT_INITIALIZED", NULL,
+     &(const struct told){.family = FAMILY_CUDA, .says = &dnn, .last = true}},
     {"failedtoallocate", read_refused, NULL},
     {"failedtoalloc", read_host, NULL},
     {NULL, NULL, NULL},
@@ -146,6 +201,14 @@ static void keep_figure(struct amount *figure, struct cursor line, const char *w
 {
     struct amount value = amount_after(line, word, PASTE_LINE);
     if (value.known)
+        *figure = value;
+}
+
+/* A limit of 0 is none: the driver's own pool. */
+static void keep_limit(struct amount *figure, struct cursor line, const char *word)
+{
+    struct amount value = amount_after(line, word, PASTE_LINE);
+    if (value.known && value.bytes > 0)
         *figure = value;
 }
 
@@ -170,7 +233,7 @@ void bfc_line(struct paste *paste, struct cursor line)
     struct bfc *bfc = &paste->bfc;
     free_chunk(bfc, line);
     keep_figure(&bfc->region, line, "total_region_allocated_bytes_:");
-    keep_figure(&bfc->limit, line, "memory_limit_:");
+    keep_limit(&bfc->limit, line, "memory_limit_:");
     /* The statistics stand on lines of their own. */
     cursor_blank(&line);
     if (cursor_has(line, "MaxInUse:", 64))
@@ -178,7 +241,7 @@ void bfc_line(struct paste *paste, struct cursor line)
     else if (cursor_has(line, "InUse:", 64))
         keep_figure(&bfc->in_use, line, "InUse:");
     else if (cursor_has(line, "Limit:", 64))
-        keep_figure(&bfc->limit, line, "Limit:");
+        keep_limit(&bfc->limit, line, "Limit:");
     bfc->seen |= bfc->limit.known || bfc->in_use.known;
     bfc->stopped |= cursor_has(line, "MaxAllocSize:", 64);
 }

@@ -188,7 +188,8 @@ static void read_async(struct paste *paste, const char *start, struct cursor tex
     /* ComfyUI shows no more than the first words. */
     if (!cursor_has(text, "wouldexceedallowedmemory", 80) &&
         !text_before(start, text.at, "OutOfMemoryError:", 20) &&
-        !text_before(start, text.at, "ExceptionMessage:", 20))
+        !text_before(start, text.at, "ExceptionMessage:", 20) &&
+        !text_before(start, text.at, "Exceptionduringprocessing!!!", 28))
         return;
     message.fatal = raised(start, text.at);
     message_device(&message, text, "ondevice", 200);

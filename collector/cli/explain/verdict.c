@@ -122,7 +122,7 @@ static struct message choose(const struct paste *paste)
     } else if (paste->smi.gpu_count > 0 || paste->smi.process_count > 0) {
         none.family = FAMILY_SMI;
     } else if (paste->bfc.asked.known) {
-        none.family = FAMILY_TENSORFLOW;
+        none.family = paste->bfc.xla ? FAMILY_XLA : FAMILY_TENSORFLOW;
         message_fill(&none, NUMBER_REQUESTED, paste->bfc.asked);
     } else if (paste->bfc.refused) {
         none.family = FAMILY_CUDA;
@@ -145,7 +145,7 @@ static void describe_source(const struct paste *paste, struct verdict *verdict)
     bool table = subject->family == FAMILY_SUMMARY || subject->family == FAMILY_SMI;
     /* No memory was refused, or nobody knows: a sum, a signal. */
     bool told = subject->family == FAMILY_VLLM || subject->family == FAMILY_SGLANG ||
-                subject->family == FAMILY_HOST;
+                subject->family == FAMILY_TRANSFORMERS || subject->family == FAMILY_HOST;
     snprintf(verdict->source, sizeof(verdict->source), "%s%s%s%s",
              table  ? ""
              : told ? "told by "

@@ -17,9 +17,19 @@ static bool above(struct amount a, struct amount b)
     return a.known && b.known && a.bytes > b.bytes;
 }
 
+/* More than any device has. */
+#define BEYOND_DEVICES ((int64_t)4 << 40)
+
 static bool above_device(struct verdict *verdict)
 {
     enum number need = NUMBER_REQUESTED;
+    if (number_of(&verdict->subject, need) > BEYOND_DEVICES) {
+        verdict_decide(verdict, "request_exceeds_device",
+                       "%s were asked for in one piece, more than any device has: a size that went "
+                       "wrong, not a lack of memory",
+                       size_of(verdict, need).text);
+        return true;
+    }
     if (!above(get(verdict, need), get(verdict, NUMBER_TOTAL)))
         need = NUMBER_PROGRAM;
     if (!above(get(verdict, need), get(verdict, NUMBER_TOTAL)))
