@@ -92,6 +92,35 @@ static void print_shortfalls(const struct page *page, const struct vs_bands *ban
                 size_text(-bands->unexplained).text);
 }
 
+/* What of the framework's segments has memory behind it: of the rest it is not known which is in use. */
+static void print_framework(const struct page *page, const char *framework,
+                            const struct vs_bands *bands, int64_t whole)
+{
+    char name[64];
+    if (bands->unbacked != 0) {
+        snprintf(name, sizeof(name), "%s: reserved, with memory behind it", framework);
+        print_band(page, name, bands->backed, whole);
+        return;
+    }
+    snprintf(name, sizeof(name), "%s: allocated", framework);
+    print_band(page, name, bands->allocated, whole);
+    snprintf(name, sizeof(name), "%s: cached, not in use", framework);
+    print_band(page, name, bands->cached, whole);
+}
+
+/* A sleep mode or pause: the cache knows nothing of it. */
+static void print_unbacked(const struct page *page, const char *framework,
+                           const struct vs_bands *bands)
+{
+    char text[320];
+    snprintf(text, sizeof(text),
+             "%s counted %s allocated and %s reserved, but %s of it had no memory behind it: given "
+             "back beneath its allocator, which keeps the addresses (a sleep mode, a pause)",
+             framework, size_text(bands->allocated).text, size_text(bands->reserved).text,
+             size_text(bands->unbacked).text);
+    page_wrap(page, 4, text);
+}
+
 static void print_bands(const struct page *page, const struct vs_summary *summary,
                         const struct vs_device_state *device)
 {
@@ -99,21 +128,17 @@ static void print_bands(const struct page *page, const struct vs_summary *summar
     if (bands == NULL)
         return;
     int64_t whole = bands->device_known ? bands->device : bands->backed + bands->direct;
-    char name[64];
+    const char *framework = report_framework_name(summary, device);
     fprintf(page->out, "  at the peak%s\n",
             bands->device_known ? ", of what was used on the device" : "");
-    snprintf(name, sizeof(name), "%s: allocated", report_framework_name(summary, device));
-    print_band(page, name, bands->allocated, whole);
-    snprintf(name, sizeof(name), "%s: cached, not in use", report_framework_name(summary, device));
-    print_band(page, name, bands->cached - bands->unbacked, whole);
+    print_framework(page, framework, bands, whole);
     print_owners(page, summary, bands, whole);
     print_implicit(page, bands, whole);
     print_band(page, "other processes", bands->other_process, whole);
     print_band(page, "unexplained", bands->unexplained, whole);
     print_shortfalls(page, bands);
-    if (bands->unbacked != 0)
-        fprintf(page->out, "    reserved without memory behind it: %s\n",
-                size_text(bands->unbacked).text);
+    if (bands->unbacked > 0)
+        print_unbacked(page, framework, bands);
     if (bands->implicit_uncertainty != 0)
         fprintf(page->out, "    by difference is uncertain by up to %s (other processes)\n",
                 size_text(bands->implicit_uncertainty).text);

@@ -54,7 +54,7 @@ static struct share largest_share(const struct vs_summary *summary,
         keep_larger(&largest, implicit[i], bands->implicit[i]);
     keep_larger(&largest, "other processes", bands->other_process);
     keep_larger(&largest, "nobody that the trace shows", bands->unexplained);
-    keep_larger(&largest, report_framework_name(summary, device), bands->reserved);
+    keep_larger(&largest, report_framework_name(summary, device), bands->backed);
     return largest;
 }
 
@@ -241,13 +241,16 @@ static void describe_place(const struct report *report, const struct vs_device_s
     out[0] = 0;
     if (group == NULL)
         return;
-    char title[PAGE_WIDTH], holder[128] = "At the peak driver calls had asked for", of[64] = "";
+    char title[PAGE_WIDTH], holder[128] = "At the peak driver calls had asked for", of[96] = "";
     report_place_title(report, &report->places->items[group->place], report->options->by, title,
                        sizeof(title));
     if (top == VS_LAYER_FRAMEWORK)
         snprintf(holder, sizeof(holder), "At its peak %s held",
                  report_framework_name(report->summary, device));
-    if (top == VS_LAYER_FRAMEWORK && bands != NULL && bands->cached > 0)
+    if (top == VS_LAYER_FRAMEWORK && bands != NULL && bands->unbacked > 0)
+        snprintf(of, sizeof(of), " (%s of its %s reserved had no memory behind it)",
+                 size_text(bands->unbacked).text, size_text(bands->reserved).text);
+    else if (top == VS_LAYER_FRAMEWORK && bands != NULL && bands->cached > 0)
         snprintf(of, sizeof(of), " of the %s it had reserved", size_text(bands->reserved).text);
     struct page_text main_use = report_main_category(report, device);
     char category[sizeof(main_use.text) + 4] = "";

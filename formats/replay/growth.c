@@ -108,6 +108,7 @@ static inline void note_more(struct vs_growth *growth, struct vs_track *track, i
         track->graphs = growth->graphs;
         track->allocs_before = track->allocs;
     }
+    track->captured += growth->state->capture_count != 0;
     if (count != 0 && ++track->allocs == track->next_beat)
         vs_steps_beat(growth, track);
 }

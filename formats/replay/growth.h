@@ -151,6 +151,7 @@ struct vs_track {
     uint32_t first_tick;
     uint32_t graphs;        /* of those instantiated, at its last allocation */
     uint32_t allocs_before; /* the last of them */
+    uint32_t captured;      /* allocations made while a graph was captured */
 };
 
 struct vs_growth {
