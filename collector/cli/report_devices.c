@@ -92,7 +92,8 @@ static void print_shortfalls(const struct page *page, const struct vs_bands *ban
                 size_text(-bands->unexplained).text);
 }
 
-/* What of the framework's segments has memory behind it: of the rest it is not known which is in use. */
+/* What of the framework's segments has memory behind it: of the rest it is not known which is in
+ * use. */
 static void print_framework(const struct page *page, const char *framework,
                             const struct vs_bands *bands, int64_t whole)
 {

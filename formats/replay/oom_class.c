@@ -10,6 +10,7 @@
 
 #include "analysis.h"
 #include "format_size.h"
+#include "layers.h"
 #include "oom_pools.h"
 #include "segments.h"
 
@@ -295,30 +296,25 @@ static bool decided_by_limit(const struct vs_ooms *ooms, struct vs_oom *oom,
     return true;
 }
 
-/* The framework has room for the request but gave up, or somebody beside it was refused. */
+/* The framework has room for the request but gave up. */
 static bool decided_by_cache(const struct vs_ooms *ooms, struct vs_oom *oom,
                              const struct vs_layout *layout)
 {
     int64_t requested = (int64_t)oom->requested;
     struct vs_oom_free usable = vs_oom_usable(oom, layout);
-    if (!oom->cached_known || oom->cached < requested || requested == 0)
+    if (oom->layer != VS_LAYER_FRAMEWORK || !oom->cached_known || oom->cached < requested ||
+        requested == 0)
         return false;
-    if (oom->layer == VS_LAYER_FRAMEWORK && oom->largest_known &&
-        oom->pool >= VS_CACHE_POOL_DEFAULT && usable.bytes + oom->waiting < oom->requested)
+    if (oom->largest_known && oom->pool >= VS_CACHE_POOL_DEFAULT &&
+        usable.bytes + oom->waiting < oom->requested)
         return false; /* what is cached is other pools' */
-    if (oom->layer == VS_LAYER_DRIVER)
-        vs_oom_decide(oom, VS_OOM_HELD_BY_CACHE,
-                      "%s were asked for outside of the framework, whose cache held %s unused",
-                      size(requested).text, size(oom->cached).text);
-    else if (oom->largest_known && usable.largest < oom->requested)
+    if (oom->largest_known && usable.largest < oom->requested)
         vs_oom_decide(
             oom, VS_OOM_FRAGMENTED,
             "%s were cached and free, but the largest free block was %s, less than the %s asked "
             "for%s",
-            size(oom->layer == VS_LAYER_FRAMEWORK ? (int64_t)(usable.bytes + oom->waiting)
-                                                  : oom->cached)
-                .text,
-            size((int64_t)usable.largest).text, size(requested).text,
+            size((int64_t)(usable.bytes + oom->waiting)).text, size((int64_t)usable.largest).text,
+            size(requested).text,
             refused_by_limit(ooms, oom) ? "; a limit of its own kept the framework from taking more"
                                         : "");
     else
@@ -345,6 +341,41 @@ static uint64_t largest_other(const struct vs_device_state *device)
     return pid;
 }
 
+/*
+ * A request beside the framework, whose cache has what is missing: free to be given back, or kept
+ * from it by live blocks.
+ */
+static bool decided_by_cache_beside(const struct vs_ooms *ooms, struct vs_oom *oom,
+                                    const struct vs_device_state *device,
+                                    const struct vs_layout *layout)
+{
+    if (oom->layer != VS_LAYER_DRIVER || !oom->cached_known || oom->requested == 0)
+        return false;
+    int64_t requested = (int64_t)oom->requested;
+    int64_t held = oom->cached < device->segment_backed + device->pool_reserved
+                       ? oom->cached
+                       : device->segment_backed + device->pool_reserved;
+    uint64_t releasable = oom->largest_known ? releasable_for(ooms->state, oom, layout) : 0;
+    const char *call = device->caching_layer != NULL ? device->caching_layer->give_back : NULL;
+    if (releasable != 0 && !room_for(oom, 0) && room_for(oom, releasable))
+        vs_oom_decide(oom, VS_OOM_HELD_BY_CACHE,
+                      "%s were asked for outside of the framework and %s were free, while its "
+                      "cache held %s unused; %s would have given back %s",
+                      size(requested).text, size((int64_t)oom->free_bytes).text,
+                      size(oom->cached).text, call != NULL ? call : "emptying it",
+                      size((int64_t)releasable).text);
+    else if (held >= requested)
+        vs_oom_decide(oom, VS_OOM_HELD_BY_CACHE,
+                      "%s were asked for outside of the framework, whose cache held %s unused%s",
+                      size(requested).text, size(held).text,
+                      oom->largest_known ? ", which live blocks and private pools kept from being "
+                                           "given back"
+                                         : "");
+    else
+        return false;
+    return true;
+}
+
 /* Which band left no room: the largest one without which the request would have fitted. */
 static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *device,
                             const struct vs_bands *bands, int64_t free_bytes)
@@ -356,16 +387,23 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
     /* Of what is by difference, a part may be other processes'. */
     int64_t certain =
         implicit > bands->implicit_uncertainty ? implicit - bands->implicit_uncertainty : 0;
-    int64_t own =
-        oom->layer == VS_LAYER_FRAMEWORK ? bands->allocated : bands->direct + bands->backed;
+    int64_t own = oom->layer != VS_LAYER_FRAMEWORK ? bands->direct + bands->backed
+                  : bands->allocated < bands->backed
+                      ? bands->allocated
+                      : bands->backed; /* of sleeping blocks only addresses */
     int64_t outside = oom->layer == VS_LAYER_FRAMEWORK ? bands->direct + bands->unexplained : 0;
     int64_t need = requested - free_bytes;
+    char asleep[96] = "";
+    if (bands->unbacked > 0)
+        snprintf(asleep, sizeof(asleep),
+                 "; %s that the framework counts had no memory behind it (asleep)",
+                 size(bands->unbacked).text);
     if (own + certain + requested > total)
         vs_oom_decide(oom, VS_OOM_FULL,
-                      "%s were asked for, %s of %s were in use by %s and %s were free",
+                      "%s were asked for, %s of %s were in use by %s and %s were free%s",
                       size(requested).text, size(own).text, size(total).text,
                       oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
-                      size(free_bytes).text);
+                      size(free_bytes).text, asleep);
     else if (bands->other_process >= need && bands->other_process >= outside)
         vs_oom_decide(oom, VS_OOM_OTHER_PROCESS,
                       "other processes held %s, the largest is pid %" PRIu64
@@ -444,6 +482,7 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
              !(known && decided_by_waits(ooms, oom, device, &layout)) &&
              !(known && decided_by_pinned(ooms->state, oom, &layout)) &&
              !(known && vs_oom_decided_by_pools(ooms->state, oom, &layout)) &&
+             !decided_by_cache_beside(ooms, oom, device, &layout) &&
              !decided_by_cache(ooms, oom, &layout))
         decide_by_device(ooms, oom, device);
     decide_retry(ooms, oom, known ? &layout : NULL);

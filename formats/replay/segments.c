@@ -85,13 +85,13 @@ static struct vs_segment span_of(const struct vs_state *state, struct vs_range *
     return segment;
 }
 
-/* Mappings that lie in a hole as a whole. */
+/* Memory behind the mappings that lie in a hole as a whole. */
 static uint64_t mapped_within(const struct vs_state *state, uint64_t from, uint64_t to)
 {
     uint64_t bytes = 0;
     const struct vs_range *piece = vs_ranges_from(&state->segments, from);
     while (piece != NULL && piece->start + piece->size <= to) {
-        bytes += piece->bytes;
+        bytes += piece->backed;
         piece = vs_ranges_from(&state->segments, piece->start + piece->size);
     }
     return bytes;
@@ -137,7 +137,7 @@ static bool fill(const struct vs_state *state, struct vs_layout *layout, size_t 
     segment->block_count = *used - segment->first_block;
     note_hole(state, layout, segment, from, limit);
     if (segment->kind != VS_SEGMENT_PIECE && segment->block_count == 0)
-        segment->releasable_bytes = segment->free_bytes;
+        segment->releasable_bytes = mapped_within(state, segment->address, end);
     return known && from <= end;
 }
 
