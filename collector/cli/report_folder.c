@@ -137,7 +137,7 @@ const struct report_other *report_shared_with(const struct report *report,
                                               const struct vs_shared_memory *memory, bool exported,
                                               size_t *from)
 {
-    while (report->others != NULL && *from < report->others->count) {
+    while (report->others != NULL && memory->pieces == 0 && *from < report->others->count) {
         const struct report_other *other = &report->others->items[(*from)++];
         const struct vs_shared *shared = &other->shared;
         if (exported ? has_handle(shared->opened, shared->opened_count, memory->handle)

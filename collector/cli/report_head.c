@@ -147,7 +147,8 @@ static void describe_repairs(const struct report *report, char *out, size_t room
              vs_format_time(ooms->repairs.lost_ns).text);
 }
 
-/* "; the last call that failed: cuMemMap at 3.00 s: CUDA_ERROR_INVALID_VALUE", or nothing. */
+/* "; the last call that failed: cuMemMap at 3.00 s: CUDA_ERROR_INVALID_VALUE (what that usually
+   means)", or nothing. */
 static void describe_last_failure(const struct vs_summary *summary, char *out, size_t room)
 {
     out[0] = 0;
@@ -155,16 +156,17 @@ static void describe_last_failure(const struct vs_summary *summary, char *out, s
     if (last == NULL)
         return;
     char buffer[32];
-    snprintf(out, room, "; the last call that failed: %s at %s: %s",
+    snprintf(out, room, "; the last call that failed: %s at %s: %s (%s)",
              vs_state_string(summary->state, last->label), when(summary, last->last_ns).text,
-             report_error_name(summary, last->label, last->result, buffer, sizeof(buffer)));
+             report_error_name(summary, last->label, last->result, buffer, sizeof(buffer)),
+             vs_failure_hint(last));
 }
 
 static void describe_other_end(const struct report *report, char *out, size_t room)
 {
     const struct vs_summary *summary = report->summary;
     bool exited = strcmp(summary->ended, "exit") == 0;
-    char failure[240];
+    char failure[480];
     describe_last_failure(summary, failure, sizeof(failure));
     const char *cut = summary->complete ? "" : " What is live below is live at the cut.";
     if (strcmp(summary->ended, "killed") == 0) {

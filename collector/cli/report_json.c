@@ -163,9 +163,7 @@ bool report_write_json(FILE *out, const struct report *report)
     json_writer_member(&root, "phases_summed", report_json_phases_summed(report));
     json_writer_member(&root, "phases_left_out", json_count(summary->phases.omitted));
     json_writer_member(&root, "objects", report_json_objects(report));
-    if (summary->objects.kinds[VS_OBJECT_IPC_HANDLE].created +
-            summary->objects.kinds[VS_OBJECT_IPC_MAPPING].created !=
-        0)
+    if (vs_shared_any(summary->state, &summary->objects))
         json_writer_member(&root, "shared", report_json_shared(report));
     if (summary->objects.kinds[VS_OBJECT_COMMUNICATOR].created != 0)
         json_writer_member(&root, "communicators", report_json_communicators(report));

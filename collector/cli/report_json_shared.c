@@ -35,16 +35,19 @@ static json_t *list_json(const struct report *report, const struct vs_shared_mem
     for (size_t i = 0; i < count; i++) {
         const struct vs_shared_memory *memory = &items[i];
         json_t *object = json_object();
-        json_set(object, "handle", handle_json(memory->handle));
+        json_set(object, "handle", memory->pieces == 0 ? handle_json(memory->handle) : json_null());
+        json_set(object, "pieces",
+                 json_integer_if(memory->pieces != 0, (json_int_t)memory->pieces));
         json_set(object, "device", json_integer_if(memory->device >= 0, memory->device));
         json_set(object, "at_ns", time_at(report->summary, memory->time_ns));
         json_set(object, "stack", report_json_stack(report, memory->site));
+        json_set(object, "bytes", json_integer_if(memory->bytes != 0, (int64_t)memory->bytes));
         if (exported) {
-            json_set(object, "bytes", json_integer_if(memory->bytes != 0, (int64_t)memory->bytes));
             json_set(object, "live_bytes",
                      json_integer_if(memory->live_known, (int64_t)memory->live_bytes));
         } else {
-            json_set(object, "opens", json_count(memory->opens));
+            json_set(object, "opens",
+                     json_integer_if(memory->pieces == 0, (json_int_t)memory->opens));
         }
         if (report->others != NULL)
             json_set(object, exported ? "open_in" : "exported_by",

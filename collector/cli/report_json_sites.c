@@ -146,6 +146,8 @@ static void note_references(const struct report *report, bool *referred)
         refer(report, referred, summary->objects.kinds[i].site);
     refer_live(report, referred, VS_OBJECT_IPC_HANDLE);
     refer_live(report, referred, VS_OBJECT_IPC_MAPPING);
+    for (size_t i = 0; i < summary->state->physical_count; i++)
+        refer(report, referred, summary->state->physicals[i].shared_site);
     for (size_t i = 0; i < summary->state->communicator_count; i++)
         refer(report, referred, summary->state->communicators[i].site);
     for (size_t i = 0; i < report->grown->count; i++)

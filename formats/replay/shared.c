@@ -54,6 +54,51 @@ static int list(const struct vs_state *state, const struct vs_live_objects *live
     return 0;
 }
 
+/* One entry for all that one place exported, or imported, on a device. */
+static struct vs_shared_memory *place_of(struct vs_shared_memory *items, size_t *count,
+                                         const struct vs_physical *physical)
+{
+    for (size_t i = *count; i-- > 0;)
+        if (items[i].pieces != 0 && items[i].site == physical->shared_site &&
+            items[i].device == physical->device)
+            return &items[i];
+    items[*count] = (struct vs_shared_memory){
+        .time_ns = physical->shared_ns, .site = physical->shared_site, .device = physical->device};
+    return &items[(*count)++];
+}
+
+static bool is_shared(const struct vs_physical *physical, bool exported)
+{
+    return physical->live && physical->shared_site != 0 && physical->ours == exported;
+}
+
+/* Adds the memory of cuMemCreate to a list of handles. */
+static int add_physical(const struct vs_state *state, bool exported,
+                        struct vs_shared_memory **items, size_t *count)
+{
+    size_t more = 0;
+    for (size_t i = 0; i < state->physical_count; i++)
+        more += is_shared(&state->physicals[i], exported);
+    if (more == 0)
+        return 0;
+    struct vs_shared_memory *grown = realloc(*items, (*count + more) * sizeof(**items));
+    if (grown == NULL)
+        return -ENOMEM;
+    *items = grown;
+    for (size_t i = 0; i < state->physical_count; i++) {
+        const struct vs_physical *physical = &state->physicals[i];
+        if (!is_shared(physical, exported))
+            continue;
+        struct vs_shared_memory *memory = place_of(grown, count, physical);
+        memory->pieces++;
+        memory->bytes += physical->size;
+        if (physical->shared_ns < memory->time_ns)
+            memory->time_ns = physical->shared_ns;
+    }
+    qsort(grown, *count, sizeof(*grown), by_bytes);
+    return 0;
+}
+
 static const struct vs_segment *segment_at(const struct vs_layout *layout, uint64_t address)
 {
     size_t low = 0, high = layout->count;
@@ -93,6 +138,14 @@ static int find_live(const struct vs_state *state, const struct vs_device_state 
     return result;
 }
 
+bool vs_shared_any(const struct vs_state *state, const struct vs_objects *objects)
+{
+    return objects->kinds[VS_OBJECT_IPC_HANDLE].created +
+                   objects->kinds[VS_OBJECT_IPC_MAPPING].created !=
+               0 ||
+           state->shared_physicals;
+}
+
 int vs_shared_take(const struct vs_state *state, const struct vs_objects *objects,
                    struct vs_shared *out)
 {
@@ -102,6 +155,10 @@ int vs_shared_take(const struct vs_state *state, const struct vs_objects *object
     if (result == 0)
         result = list(state, &objects->kinds[VS_OBJECT_IPC_MAPPING].live, &out->opened,
                       &out->opened_count);
+    if (result == 0)
+        result = add_physical(state, true, &out->exported, &out->exported_count);
+    if (result == 0)
+        result = add_physical(state, false, &out->opened, &out->opened_count);
     for (size_t i = 0; i < VS_DEVICE_SLOTS && result == 0; i++)
         if (state->devices[i] != NULL)
             result = find_live(state, state->devices[i], out);

@@ -336,6 +336,8 @@ struct vs_physical {
     uint32_t site;
     uint32_t note;
     uint32_t communicator; /* index + 1, 0 none known */
+    uint32_t shared_site;  /* where it was exported, or imported if not ours; 0 neither */
+    uint64_t shared_ns;    /* the first time */
     uint16_t owner;
     int8_t device;
     bool ours; /* memory of this process on a device */
@@ -516,6 +518,7 @@ struct vs_state {
     size_t physical_count, physical_room;
     uint32_t spare_physical; /* index + 1 */
     uint64_t physical_serial;
+    bool shared_physicals; /* some were exported or imported */
     struct vs_ranges reservations, mappings, segments;
 
     struct vs_communicator *communicators;

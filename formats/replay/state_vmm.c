@@ -110,6 +110,26 @@ static void refer(struct vs_state *state, uint64_t key, uint32_t object)
     state->physicals[object - 1].handles++;
 }
 
+/* Exported or imported: the call of the first time is kept. */
+static void note_shared(struct vs_state *state, const struct vs_event *event,
+                        struct vs_physical *physical)
+{
+    if (physical->shared_site != 0)
+        return;
+    int8_t device = physical->device >= 0 ? physical->device : event->device;
+    physical->shared_site = vs_state_site_of(state, event, device, VS_LAYER_DRIVER, false);
+    physical->shared_ns = state->now_ns;
+    state->shared_physicals = true;
+}
+
+static void export_handle(struct vs_state *state, const struct vs_event *event)
+{
+    const struct vs_handle *handle =
+        event->pool == 0 ? vs_handles_get(&state->handles, event->handle) : NULL;
+    if (handle != NULL)
+        note_shared(state, event, &state->physicals[handle->physical - 1]);
+}
+
 static void create(struct vs_state *state, const struct vs_event *event, bool ours)
 {
     struct vs_handle *known = vs_handles_get(&state->handles, event->handle);
@@ -139,6 +159,8 @@ static void create(struct vs_state *state, const struct vs_event *event, bool ou
         physical.communicator = communicator_of(state, event);
     if (physical.ours)
         physical.site = vs_state_site_of(state, event, event->device, layer, segment);
+    if (event->kind == VS_KIND_PHYS_IMPORT && event->pool == 0)
+        note_shared(state, event, &physical);
     uint32_t object = add_physical(state, &physical);
     struct vs_handle *handle = object == 0 ? NULL : vs_handles_put(&state->handles, event->handle);
     if (handle == NULL) {
@@ -365,6 +387,15 @@ static bool is_sane(uint64_t start, uint64_t size)
     return size != 0 && start + size > start;
 }
 
+/* An import tells neither size nor device: its mappings do. */
+static void note_imported(struct vs_physical *physical, const struct vs_event *event)
+{
+    if (physical->device < 0)
+        physical->device = event->device;
+    if (physical->size < event->size)
+        physical->size = event->size;
+}
+
 static void map(struct vs_state *state, const struct vs_event *event)
 {
     if (!is_sane(event->address, event->size))
@@ -375,7 +406,9 @@ static void map(struct vs_state *state, const struct vs_event *event)
         state->counts.handles_unknown++;
     if (unmap(state, event->address, event->size, NULL))
         state->counts.alloc_on_live++;
-    const struct vs_physical *physical = object == 0 ? NULL : &state->physicals[object - 1];
+    struct vs_physical *physical = object == 0 ? NULL : &state->physicals[object - 1];
+    if (physical != NULL && !physical->ours && physical->shared_site != 0)
+        note_imported(physical, event);
     int8_t device = physical != NULL ? physical->device : event->device;
     if (physical != NULL && physical->ours && !physical->host &&
         vs_state_by_framework(state, event) &&
@@ -515,6 +548,9 @@ void vmm_event(struct vs_state *state, const struct vs_event *event, struct vs_u
     case VS_KIND_PHYS_IMPORT:
     case VS_KIND_MULTICAST_CREATE:
         create(state, event, false);
+        break;
+    case VS_KIND_PHYS_EXPORT:
+        export_handle(state, event);
         break;
     case VS_KIND_PHYS_RETAIN:
         retain(state, event);

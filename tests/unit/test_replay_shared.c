@@ -112,3 +112,71 @@ Test(shared, live_blocks_of_an_exported_segment)
     vs_objects_release(&objects);
     lab_close(&lab);
 }
+
+static void piece(struct lab *lab, uint8_t kind, uint64_t handle, uint64_t size)
+{
+    bool intent = kind == VS_KIND_PHYS_RELEASE;
+    lab_put(lab, (struct vs_event){.kind = kind,
+                                   .handle = handle,
+                                   .size = size,
+                                   .device = kind == VS_KIND_PHYS_CREATE ? 0 : VS_DEVICE_UNKNOWN,
+                                   .extra = {1},
+                                   .flags = intent ? VS_EVENT_INTENT : 0});
+}
+
+Test(shared, pieces_of_virtual_memory_until_they_are_released)
+{
+    struct lab lab = lab_open();
+    struct vs_objects objects = {0};
+    vs_objects_start(&objects, lab.state);
+    cr_assert_not(vs_shared_any(lab.state, &objects));
+    for (uint64_t i = 1; i <= 3; i++) {
+        piece(&lab, VS_KIND_PHYS_CREATE, i, 20 * MIB);
+        if (i != 3)
+            piece(&lab, VS_KIND_PHYS_EXPORT, i, 0);
+    }
+    piece(&lab, VS_KIND_PHYS_EXPORT, 1, 0); /* again: the same memory */
+    cr_assert(vs_shared_any(lab.state, &objects));
+    struct vs_shared shared = shared_now(&lab, &objects);
+    cr_assert_eq(shared.exported_count, 1, "of one place");
+    cr_assert_eq(shared.exported[0].pieces, 2);
+    cr_assert_eq(shared.exported[0].bytes, 40 * MIB);
+    cr_assert_eq(shared.exported[0].device, 0);
+    cr_assert_eq(shared.opened_count, 0);
+    vs_shared_release(&shared);
+    piece(&lab, VS_KIND_PHYS_RELEASE, 1, 0);
+    shared = shared_now(&lab, &objects);
+    cr_assert_eq(shared.exported[0].pieces, 1);
+    cr_assert_eq(shared.exported[0].bytes, 20 * MIB);
+    vs_shared_release(&shared);
+    vs_objects_release(&objects);
+    lab_close(&lab);
+}
+
+/* An import tells no size: what is mapped of it does. */
+Test(shared, imported_pieces)
+{
+    struct lab lab = lab_open();
+    struct vs_objects objects = {0};
+    vs_objects_start(&objects, lab.state);
+    piece(&lab, VS_KIND_PHYS_IMPORT, 7, 0);
+    struct vs_shared shared = shared_now(&lab, &objects);
+    cr_assert_eq(shared.opened_count, 1);
+    cr_assert_eq(shared.opened[0].pieces, 1);
+    cr_assert_eq(shared.opened[0].bytes, 0);
+    cr_assert_eq(shared.opened[0].device, VS_DEVICE_UNKNOWN);
+    vs_shared_release(&shared);
+    lab_put(&lab, (struct vs_event){.kind = VS_KIND_MAP,
+                                    .address = 0x40000000,
+                                    .size = 20 * MIB,
+                                    .handle = 7,
+                                    .device = 1});
+    piece(&lab, VS_KIND_PHYS_RELEASE, 7, 0);
+    shared = shared_now(&lab, &objects);
+    cr_assert_eq(shared.opened_count, 1, "it is mapped");
+    cr_assert_eq(shared.opened[0].bytes, 20 * MIB);
+    cr_assert_eq(shared.opened[0].device, 1);
+    vs_shared_release(&shared);
+    vs_objects_release(&objects);
+    lab_close(&lab);
+}
