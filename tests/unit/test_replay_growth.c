@@ -82,6 +82,49 @@ Test(growth, each_mutant_is_found)
     }
 }
 
+/* Twelve graphs of twenty layers each are captured, and kept; what happens behind is `launches`. */
+static void capture_layers(struct program *program, int launches, bool inside)
+{
+    struct vs_event begin_it = {.kind = VS_KIND_CAPTURE_BEGIN, .stream = 3};
+    struct vs_event end_it = {.kind = VS_KIND_CAPTURE_END, .stream = 3};
+    for (uint64_t graph = 1; graph <= 12; graph++) {
+        if (inside)
+            lab_put(&program->lab, begin_it);
+        for (int layer = 0; layer < 20; layer++)
+            infer_lines(program, 101, 109);
+        end_it.handle = 0x700 + graph;
+        if (inside)
+            lab_put(&program->lab, end_it);
+        object(program, VS_KIND_GRAPH_INSTANTIATE, 111, graph);
+    }
+    for (int launch = 0; launch < launches; launch++) {
+        infer_lines(program, 112, 113);
+        leak(program);
+    }
+}
+
+Test(growth, layers_of_captured_graphs_are_no_steps)
+{
+    struct program program;
+    begin(&program, false);
+    capture_layers(&program, 0, true);
+    find(&program);
+    cr_expect_eq(program.grown.count, 0, "graphs were captured, nothing grew");
+    cr_expect_eq(program.grown.steps.source, VS_STEPS_NONE);
+    end(&program);
+    begin(&program, false); /* the same outside of captures is a loop that makes graphs */
+    capture_layers(&program, 0, false);
+    find(&program);
+    cr_expect_eq(program.grown.count, 1);
+    end(&program);
+    begin(&program, true);
+    capture_layers(&program, 40, true);
+    find(&program);
+    cr_expect_eq(program.grown.count, 1);
+    cr_expect_eq(line_of(&program, program.grown.items), LEAK, "what follows is the loop");
+    end(&program);
+}
+
 /* ---- what is not one block a step ---------------------------------------------------- */
 
 static void expect_one(const struct program *program, uint32_t line, double bytes, double count,
