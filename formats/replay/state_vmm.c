@@ -387,15 +387,6 @@ static bool is_sane(uint64_t start, uint64_t size)
     return size != 0 && start + size > start;
 }
 
-/* An import tells neither size nor device: its mappings do. */
-static void note_imported(struct vs_physical *physical, const struct vs_event *event)
-{
-    if (physical->device < 0)
-        physical->device = event->device;
-    if (physical->size < event->size)
-        physical->size = event->size;
-}
-
 static void map(struct vs_state *state, const struct vs_event *event)
 {
     if (!is_sane(event->address, event->size))
@@ -407,8 +398,9 @@ static void map(struct vs_state *state, const struct vs_event *event)
     if (unmap(state, event->address, event->size, NULL))
         state->counts.alloc_on_live++;
     struct vs_physical *physical = object == 0 ? NULL : &state->physicals[object - 1];
+    /* An import tells no size: its largest mapping does. */
     if (physical != NULL && !physical->ours && physical->shared_site != 0)
-        note_imported(physical, event);
+        physical->size = physical->size < event->size ? event->size : physical->size;
     int8_t device = physical != NULL ? physical->device : event->device;
     if (physical != NULL && physical->ours && !physical->host &&
         vs_state_by_framework(state, event) &&

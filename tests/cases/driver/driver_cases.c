@@ -16,6 +16,7 @@
 
 #include "cache_library.h"
 #include "pinned_library.h"
+#include "vmm_shared.h"
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
@@ -353,6 +354,8 @@ static const struct {
     {"context_elsewhere", context_elsewhere},
     {"stack_limit", stack_limit},
     {"exported", exported},
+    {"exported_pieces", exported_pieces},
+    {"ipc_of_pieces", ipc_of_pieces},
     {"waiting_streams", waiting_streams},
     {"pinned_rounding", pinned_rounding},
     {"upstream_blocks", upstream_blocks},
