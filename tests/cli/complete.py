@@ -7,11 +7,14 @@ zsh and fish where they are, are driven as the shells drive them."""
 import argparse
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "completion"
 # A command line up to where Tab is pressed, and what is offered. Files: the folder below.
@@ -141,17 +144,73 @@ def check_fish(folder, path):
     compare("fish", CASES, run_shell(["fish", "--no-config", "-c"], "\n".join(script), folder, path))
 
 
+# What zsh would list goes to a file: every match passes through compadd.
+ZSH_RECORDS = """
+fpath=(FOLDER $fpath); autoload -Uz compinit; compinit -u -D
+unsetopt auto_list beep; PS1= ; unset zle_bracketed_paste
+compadd() {
+    local -a hits
+    builtin compadd "$@"
+    local found=$?
+    [[ " ${(j: :)@} " == *" -"[AOD]" "* ]] && return found
+    builtin compadd -A hits "$@"
+    print -rl -- $hits >> HITS
+    return found
+}
+"""
+
+
+class Zsh:
+    """An interactive zsh at a terminal, as somebody types into it."""
+
+    def __init__(self, folder, path):
+        self.hits = pathlib.Path(f"{folder}.hits")
+        self.hits.touch()
+        records = ZSH_RECORDS.replace("FOLDER", str(SCRIPTS)).replace("HITS", str(self.hits))
+        start = pathlib.Path(f"{folder}.zsh")
+        start.write_text(records)
+        self.process, self.terminal = pty.fork()
+        if self.process == 0:
+            os.chdir(folder)
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {"PATH": path, "HOME": folder, "TERM": "dumb", "LC_ALL": "C.UTF-8"})
+        self.run(f"source {start}")
+
+    def read(self, seconds):
+        while select.select([self.terminal], [], [], seconds)[0]:
+            try:
+                if not os.read(self.terminal, 1 << 16):
+                    return
+            except OSError:
+                return
+
+    def run(self, command):
+        """Until it is done: what is typed into a running command is not for the line editor."""
+        mark = f"=={time.monotonic_ns()}"
+        os.write(self.terminal, f"{command}; print -r -- '{mark}' >> '{self.hits}'\r".encode())
+        end = time.monotonic() + 30
+        while mark not in self.hits.read_text() and time.monotonic() < end:
+            self.read(0.02)
+        self.read(0.05)
+        return mark
+
+    def complete(self, line):
+        os.write(self.terminal, line.encode() + b"\t\x15")
+        mark = self.run("true")
+        found = self.hits.read_text().split(mark)[0]
+        return found.split("==")[-1].partition("\n")[2].replace("\\", "")
+
+    def close(self):
+        os.write(self.terminal, b"exit\r")
+        self.read(0.2)
+        os.close(self.terminal)
+        os.waitpid(self.process, 0)
+
+
 def check_zsh(folder, path):
-    """With zsh's own helpers replaced by ones that print: they need a terminal."""
-    script = [
-        "_describe() { print -l -- ${offered%%:*} }",
-        "_files() { case $1 in -g) print -l -- ${~${2%\\(-.\\)}}(N) *(/N) ;; -/) print -l -- *(/N) ;; "
-        "*) print -l -- *(N) ;; esac | grep -e \"^$PREFIX\" }",
-    ]
-    for words, _ in CASES:
-        script.append(f"words=({quote(['vramscope', *words])}); CURRENT={len(words) + 1}; "
-                      f"PREFIX={quote(words[-1:])}; echo '=='; source {SCRIPTS / '_vramscope'}")
-    compare("zsh", CASES, run_shell(["zsh", "-f", "-c"], "\n".join(script), folder, path))
+    zsh = Zsh(folder, path)
+    lines = ["vramscope " + quote(words[:-1]) + " " + words[-1] for words, _ in CASES]
+    compare("zsh", CASES, [zsh.complete(line) for line in lines])
+    zsh.close()
 
 
 def main():
