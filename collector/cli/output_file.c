@@ -87,6 +87,12 @@ void output_complain(const char *path, int error)
             what_to_do(path, error));
 }
 
+void output_complain_of_copy(int error)
+{
+    fprintf(stderr, "vramscope: no room for a copy: %s (TMPDIR names the folder it takes)\n",
+            strerror(error));
+}
+
 static bool fail(const char *path, int error)
 {
     output_complain(path, error);
@@ -135,7 +141,10 @@ static bool open_temporary(struct output_file *output)
         return complain(output->path, "not enough memory");
     output->fd = mkostemp(output->temporary, O_CLOEXEC);
     if (output->fd < 0) {
-        fail(output->path, errno);
+        if (output->to_stdout)
+            output_complain_of_copy(errno);
+        else
+            fail(output->path, errno);
         free(output->temporary);
         output->temporary = NULL;
         return false;

@@ -32,6 +32,8 @@ bool output_check(const char *path, bool force);
 bool output_keep(struct output_file *output);
 /* The line on stderr about a file that could not be made: which, why (an errno), what to do. */
 void output_complain(const char *path, int error);
+/* The same about a copy that is only passed on, in the folder for temporary files. */
+void output_complain_of_copy(int error);
 /* Removes what was written; nothing after a finish. */
 void output_discard(struct output_file *output);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output_file.h"
 #include "redact_trace.h"
 
 const char pack_copy_name[] = "the copy in the folder that TMPDIR names";
@@ -21,8 +22,7 @@ bool pack_room(char **path, int *fd)
     else
         *fd = mkstemp(*path);
     if (*fd < 0)
-        fprintf(stderr, "vramscope: no room for a copy: %s (TMPDIR names the folder it takes)\n",
-                strerror(errno));
+        output_complain_of_copy(errno);
     return *fd >= 0;
 }
 

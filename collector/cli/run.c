@@ -44,7 +44,7 @@ static const char usage_text[] =
     "\n"
     "The exit status is the command's own; 127 when it is not found, 126 when it cannot be run.\n";
 
-enum value_kind { VALUE_TEXT, VALUE_COUNT, VALUE_SIZE, VALUE_NONE };
+enum value_kind { VALUE_TEXT, VALUE_PATTERN, VALUE_COUNT, VALUE_SIZE, VALUE_NONE };
 
 /* One option and the variable that carries it to the shim and the collector. */
 struct run_option {
@@ -54,8 +54,8 @@ struct run_option {
 };
 
 static const struct run_option run_options[] = {
-    {"-o PATTERN", "VRAMSCOPE_OUTPUT", VALUE_TEXT},
-    {"--output PATTERN", "VRAMSCOPE_OUTPUT", VALUE_TEXT},
+    {"-o PATTERN", "VRAMSCOPE_OUTPUT", VALUE_PATTERN},
+    {"--output PATTERN", "VRAMSCOPE_OUTPUT", VALUE_PATTERN},
     {"--stacks native,python|python,native|native|python|none", "VRAMSCOPE_STACKS", VALUE_TEXT},
     {"--depth N", "VRAMSCOPE_DEPTH", VALUE_COUNT},
     {"--ring SIZE", "VRAMSCOPE_RING", VALUE_SIZE},
@@ -90,6 +90,15 @@ static bool is_amount(const char *value, bool with_unit)
     return *unit == 0 || (with_unit && (strcmp(unit, "iB") == 0 || strcmp(unit, "B") == 0));
 }
 
+/* A letter that stands for nothing is a mistake better seen before a run of hours than after it. */
+static bool is_pattern(const char *value)
+{
+    for (const char *at = strchr(value, '%'); at != NULL; at = strchr(at + 2, '%'))
+        if (at[1] == 0 || strchr("ephrt%", at[1]) == NULL)
+            return false;
+    return *value != 0;
+}
+
 /* What an option takes; NULL when the value fits. */
 static const char *why_not(const struct run_option *option, const char *value)
 {
@@ -98,6 +107,8 @@ static const char *why_not(const struct run_option *option, const char *value)
         return is_amount(value, false) ? NULL : "a number";
     case VALUE_SIZE:
         return is_amount(value, true) ? NULL : "a size such as 64K, 20M or 1G";
+    case VALUE_PATTERN:
+        return is_pattern(value) ? NULL : "a name with %e, %p, %h, %r, %t or %% in it, or none";
     case VALUE_TEXT:
     case VALUE_NONE:
     default:

@@ -62,6 +62,12 @@ def main():
         for command in (*TO_STDOUT, *PASSED_ON):
             done = subprocess.run(words(command), preexec_fn=close_stdout, stderr=subprocess.PIPE, text=True, check=False)
             found.append(complaint(f"{' '.join(command)} >&-", done))
+        for command in PASSED_ON:
+            done = subprocess.run(words(command), env={**os.environ, "TMPDIR": folder + "/none"}, check=False,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            found.append(complaint(f"{' '.join(command)} without a TMPDIR", done))
+            if "TMPDIR" not in done.stderr:
+                found.append(f"{' '.join(command)}: does not say that TMPDIR is wrong: {done.stderr}")
         for command in TO_FILE:
             done = subprocess.run(words(command), cwd=folder, preexec_fn=limit_files, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, text=True, check=False)
@@ -75,7 +81,7 @@ def main():
     found = [one for one in found if one is not None]
     for one in found:
         print("DIFFERENT", one)
-    print(f"{2 * len(TO_STDOUT) + len(PASSED_ON) + len(TO_FILE)} commands without room, {len(found)} findings")
+    print(f"{2 * len(TO_STDOUT) + 2 * len(PASSED_ON) + len(TO_FILE)} commands without room, {len(found)} findings")
     return 1 if found else 0
 
 
