@@ -56,7 +56,7 @@ function growthLine(finding) {
   findingLine({
     kind: "Growth", alarm: finding.confidence === "sure", place,
     title: `${each} with each of ${grouped(finding.steps)} ${step} from ${place ? place.title : "an unknown place"}`,
-    why: `${bytes(finding.end_bytes)} in ${grouped(finding.end_count)} at the end; ${finding.confidence}.`,
+    why: `${bytes(finding.end_bytes)} in ${grouped(finding.end_count)}${finding.object ? "" : " blocks"} at the end; ${finding.confidence}.`,
     go: () => { const instant = instantFor(device, REASON.end); if (instant) choose(instant); },
   });
 }
