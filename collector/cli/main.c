@@ -84,7 +84,11 @@ static const struct command *find_command(const char *name)
 
 static int no_command(const char *name)
 {
-    fprintf(stderr, "vramscope: no command '%s'; `vramscope --help` lists them\n", name);
+    if (access(name, F_OK) == 0)
+        fprintf(stderr, "vramscope: '%s' is no command; a trace is read by `vramscope report %s`\n",
+                name, name);
+    else
+        fprintf(stderr, "vramscope: no command '%s'; `vramscope --help` lists them\n", name);
     return CMD_USAGE;
 }
 

@@ -214,6 +214,24 @@ static void print_device(const struct page *page, const struct report *report,
     report_print_categories(page, report, device);
 }
 
+/* Also which were: a number is easily one of the machine, not of CUDA_VISIBLE_DEVICES. */
+static void print_unused(const struct page *page, const struct report *report)
+{
+    struct vs_device_state *const *devices = report->summary->state->devices;
+    const char *before = "; used:";
+    if (report->options->device < 0) {
+        fputs("\nNo device memory was used.\n", page->out);
+        return;
+    }
+    fprintf(page->out, "\nGPU %d was not used", report->options->device);
+    for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++)
+        if (is_device_used(devices[i])) {
+            fprintf(page->out, "%s GPU %d", before, devices[i]->device);
+            before = ",";
+        }
+    fputs(".\n", page->out);
+}
+
 void report_print_devices(const struct page *page, const struct report *report)
 {
     const struct vs_state *state = report->summary->state;
@@ -226,7 +244,5 @@ void report_print_devices(const struct page *page, const struct report *report)
         any = true;
     }
     if (!any)
-        fputs(report->options->device >= 0 ? "\nThis device was not used.\n"
-                                           : "\nNo device memory was used.\n",
-              page->out);
+        print_unused(page, report);
 }
