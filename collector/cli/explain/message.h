@@ -95,6 +95,7 @@ struct explanation {
 struct message {
     enum family family;
     enum hint hint;
+    uint64_t line;                   /* of the paste, where it is told */
     int device;                      /* -1: not said */
     bool fatal;                      /* raised as an error, as far as the text shows */
     bool process_assumed;            /* NUMBER_PROCESS is a listed process taken to be this one */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A paste, read once from front to back in memory that does not grow with it. It
- * is seen twice: as lines (tables) and as one run of text without any blanks
- * (sentences), so that how a terminal, a mail or a log wrapped and prefixed a
- * sentence does not matter.
+ * is seen twice: as lines (tables) and as text without any blanks (sentences), a run of
+ * it for each rank, so that how a terminal, a mail or a log wrapped, prefixed and mixed
+ * sentences does not matter.
  */
 #ifndef VS_EXPLAIN_PASTE_H
 #define VS_EXPLAIN_PASTE_H
@@ -15,6 +15,7 @@
 enum {
     PASTE_LINE = 4096,     /* longer lines are seen in pieces */
     PASTE_RUN = 16384,     /* text without blanks kept for sentences */
+    PASTE_RUNS = 8,        /* ranks and programs whose lines may stand between each other */
     PASTE_SENTENCE = 3072, /* a sentence is looked at when this much of it is there */
     PASTE_BEFORE = 512,    /* text kept before a sentence */
     PASTE_GPUS = 64,       /* of nvidia-smi pages; slices of MIG included */
@@ -90,6 +91,15 @@ struct ggml_device {
     struct amount buffers; /* made on it since then */
 };
 
+/* Lines of one rank or program, joined without blanks. */
+struct run {
+    uint64_t whose; /* from its mark; 0: none yet */
+    uint64_t used;  /* by line */
+    size_t length, looked;
+    char text[PASTE_RUN];
+    uint64_t lines[PASTE_RUN]; /* where each byte was */
+};
+
 struct paste {
     struct message first_fatal, last; /* family NONE: none */
     uint64_t failures;
@@ -106,8 +116,10 @@ struct paste {
     size_t line_length;
     int escape;
     bool line_cut;
-    char run[PASTE_RUN];
-    size_t run_length, run_looked;
+    uint64_t lines;   /* read so far */
+    uint64_t reading; /* the line whose sentence is being read */
+    struct run runs[PASTE_RUNS];
+    size_t run; /* that got the last line */
 };
 
 void paste_start(struct paste *paste);
@@ -118,8 +130,11 @@ void paste_failure(struct paste *paste, const struct message *message);
 
 /* Takes entities and tags out of a line, in place; its new length. */
 size_t markup_away(char *line, size_t length);
-/* Steps over what a log put before a line. */
-void prefix_skip(struct cursor *line);
+/* Steps over what a log put before a line; whose line it is, 0 if that is not told. */
+uint64_t prefix_skip(struct cursor *line);
+/* Adds a line to the run of `whose`; sentences that are whole are read when there is no room. */
+void run_append(struct paste *paste, uint64_t whose, struct cursor line);
+void run_end(struct paste *paste);
 
 /* ---- the parsers ------------------------------------------------------------------------ */
 

@@ -85,13 +85,45 @@ static bool skip_name(struct cursor *cursor)
     return true;
 }
 
-void prefix_skip(struct cursor *line)
+/* "[rank3]", "[default0]", "[1,3]<stderr>": who of several writes; "[core.py:718]" is not. */
+static bool names_rank(struct cursor group, struct cursor rest)
 {
+    return cursor_take(&group, "[rank") || cursor_take(&group, "[default") ||
+           cursor_take(&rest, "<std");
+}
+
+/* FNV-1a; never 0. */
+static uint64_t mark_of(struct cursor group)
+{
+    uint64_t hash = 14695981039346656037U;
+    for (; group.at < group.end; group.at++)
+        hash = (hash ^ (unsigned char)*group.at) * 1099511628211U;
+    return hash | 1;
+}
+
+/* Steps over a mark of whose line it is; 0, and nothing stepped over, where there is none. */
+static uint64_t skip_mark(struct cursor *line)
+{
+    const char *start = line->at;
+    bool name = skip_group(line, '(', ')', "pid=") || skip_name(line);
+    bool group = !name && skip_group(line, '[', ']', NULL);
+    struct cursor mark = {start, line->at};
+    if (name || (group && names_rank(mark, *line)))
+        return mark_of(mark);
+    line->at = start;
+    return 0;
+}
+
+uint64_t prefix_skip(struct cursor *line)
+{
+    uint64_t whose = 0;
     bool more = true;
     while (more) {
         cursor_blank(line);
-        more = cursor_take(line, ">") || skip_group(line, '[', ']', NULL) ||
-               skip_group(line, '(', ')', "pid=") || skip_glog(line) || skip_time(line) ||
-               skip_level(line) || skip_name(line);
+        more = cursor_take(line, ">") || skip_glog(line) || skip_time(line) || skip_level(line);
+        uint64_t mark = more ? 0 : skip_mark(line);
+        whose = whose != 0 ? whose : mark;
+        more = more || mark != 0 || skip_group(line, '[', ']', NULL);
     }
+    return whose;
 }
