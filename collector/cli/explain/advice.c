@@ -24,6 +24,10 @@ static bool from_torch(const struct verdict *verdict)
 
 static void torch_limits(const struct message *subject, struct verdict_lines *lines)
 {
+    bool torch = subject->family == FAMILY_TORCH || subject->family == FAMILY_TORCH_ASYNC;
+    if (torch && subject->hint == HINT_NONE && !number_known(subject, NUMBER_REQUESTED))
+        verdict_add(lines, "Anything: the figures stand in the whole message, behind \"Tried to "
+                           "allocate\" or \"Currently allocated\"; paste that.");
     if (subject->process_assumed)
         verdict_add(lines,
                     "Which listed process is this one: the largest is taken to be it, as in a "

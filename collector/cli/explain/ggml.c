@@ -72,11 +72,23 @@ static void read_check(struct paste *paste, const char *start, struct cursor tex
     fail(paste, &message);
 }
 
+/* The loader's last words, where nothing before them was copied. */
+#define LAST_WORDS(trigger)                     \
+    {                                           \
+        trigger, NULL, &(const struct told)     \
+        {                                       \
+            .family = FAMILY_GGML, .last = true \
+        }                                       \
+    }
+
 const struct sentence ggml_sentences[] = {
     {"allocating", read_malloc, NULL},
     {"failedtoallocate", read_failed, NULL},
     {"CUDAerror:outofmemory", read_check, NULL},
     {"CUDAerror2at", read_check, NULL},
+    LAST_WORDS("unabletoallocateCUDA"),
+    LAST_WORDS("failedtoallocatecomputebuffers"),
+    LAST_WORDS("failedtoallocatebufferforkvcache"),
     {NULL, NULL, NULL},
 };
 

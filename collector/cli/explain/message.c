@@ -68,6 +68,7 @@ const char *family_name(enum family family)
         [FAMILY_VLLM] = "vLLM",
         [FAMILY_SGLANG] = "SGLang",
         [FAMILY_TRANSFORMERS] = "Hugging Face Transformers",
+        [FAMILY_DEEPSPEED] = "DeepSpeed",
         [FAMILY_HOST] = "the host",
         [FAMILY_CUDA] = "CUDA",
     };

@@ -71,6 +71,7 @@ enum family {
     FAMILY_VLLM,
     FAMILY_SGLANG,
     FAMILY_TRANSFORMERS,
+    FAMILY_DEEPSPEED,
     FAMILY_HOST, /* the operating system, or the language, about the host's memory */
     FAMILY_CUDA  /* a library's error without numbers */
 };

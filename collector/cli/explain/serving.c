@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vLLM and SGLang at their start: they divide the device before anything is refused, and
- * stop where their own sums do not come out. No allocation has failed then.
+ * Servers and trainers about their own plans: vLLM, SGLang and others divide the device
+ * before anything is refused, and stop where their sums do not come out. No allocation has
+ * failed then.
  */
 #include <string.h>
 
@@ -125,6 +126,16 @@ static const struct explanation device_map = {
     .next = "Free the GPU first (nvidia-smi), or pass device_map={\"\": 0} to try it anyway.",
 };
 
+static const struct explanation flushes = {
+    .why = "no request had failed, but PyTorch had to give its cache back to the device within a "
+           "step, "
+           "which stops all streams: memory is nearly full, or in pieces",
+    .cannot_tell = "Which request did it, and whether the cache was in pieces: a trace has both.",
+    .next =
+        "Smaller micro batches or buckets; get_accelerator().empty_cache() at the same step of all "
+        "ranks costs less than flushes at different ones.",
+};
+
 const struct sentence serving_sentences[] = {
     {"Freememoryondevice", read_startup, NULL},
     {"AvailableKVcachememory:-", read_short, NULL},
@@ -150,6 +161,8 @@ const struct sentence serving_sentences[] = {
          .family = FAMILY_TENSORRT, .hint = HINT_LIMIT, .says = &no_sequence, .fatal = true}},
     {"SomemodulesaredispatchedontheCPUorthedisk", NULL,
      &(const struct told){.family = FAMILY_TRANSFORMERS, .says = &device_map, .fatal = true}},
+    {"pytorchallocatorcacheflushessincelaststep", NULL,
+     &(const struct told){.family = FAMILY_DEEPSPEED, .says = &flushes, .last = true}},
     {"Notenoughmemorytohandle", NULL,
      &(const struct told){.family = FAMILY_CUDA, .says = &prefill, .with = "prefilltokens"}},
     {NULL, NULL, NULL},

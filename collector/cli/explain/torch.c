@@ -182,6 +182,17 @@ static void read_sentence(struct paste *paste, const char *start, struct cursor 
     paste_failure(paste, &message);
 }
 
+/* "RuntimeError: CUDA out of memory." and no more: the title of an issue, a summary of a log. */
+static void read_title(struct paste *paste, const char *start, struct cursor text)
+{
+    struct message message = message_start(FAMILY_TORCH);
+    bool known = paste->first_fatal.family != FAMILY_NONE || paste->last.family != FAMILY_NONE;
+    if (known || !text_before(start, text.at, "Error:", strlen("Error:")) ||
+        cursor_has(text, "Triedtoallocate", 40) || cursor_has(text, "occurredwhenwarmingup", 40))
+        return;
+    paste_failure(paste, &message);
+}
+
 static void read_async(struct paste *paste, const char *start, struct cursor text)
 {
     struct message message = message_start(FAMILY_TORCH_ASYNC);
@@ -262,6 +273,8 @@ static void read_host(struct paste *paste, const char *start, struct cursor text
 const struct sentence torch_sentences[] = {
     {"Triedtoallocate", read_sentence, NULL},
     {"MPSbackendoutofmemory", read_mps, NULL},
+    {"CUDAoutofmemory", read_title, NULL},
+    {"HIPoutofmemory", read_title, NULL},
     {"Allocationondevice", read_async, NULL},
     {"Allocationwaspreemptivelyrejected", read_rejected, NULL},
     {"Preemptivelyrejectingallocation", read_rejecting, NULL},

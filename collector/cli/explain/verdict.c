@@ -145,7 +145,8 @@ static void describe_source(const struct paste *paste, struct verdict *verdict)
     bool table = subject->family == FAMILY_SUMMARY || subject->family == FAMILY_SMI;
     /* No memory was refused, or nobody knows: a sum, a signal. */
     bool told = subject->family == FAMILY_VLLM || subject->family == FAMILY_SGLANG ||
-                subject->family == FAMILY_TRANSFORMERS || subject->family == FAMILY_HOST;
+                subject->family == FAMILY_TRANSFORMERS || subject->family == FAMILY_DEEPSPEED ||
+                subject->family == FAMILY_HOST;
     snprintf(verdict->source, sizeof(verdict->source), "%s%s%s%s",
              table  ? ""
              : told ? "told by "
