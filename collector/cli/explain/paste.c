@@ -57,6 +57,7 @@ static void end_line(struct paste *paste)
     uint64_t whose = prefix_skip(&line);
     summary_line(paste, line);
     smi_line(paste, line);
+    query_line(paste, line);
     host_line(paste, line);
     xla_line(paste, line);
     bfc_line(paste, line);

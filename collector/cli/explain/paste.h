@@ -86,6 +86,16 @@ struct list {
     int rows;
 };
 
+/* What `nvidia-smi -q` said so far of the device and process at hand. */
+struct query {
+    bool seen, in_memory;
+    int gpus;
+    struct amount total;
+    uint64_t pid;
+    char name[48];
+    size_t name_length;
+};
+
 struct ggml_device {
     struct amount free_at_start, total;
     struct amount buffers; /* made on it since then */
@@ -110,6 +120,7 @@ struct paste {
     struct amount xla_program;
     struct amount cache_short; /* what vLLM's KV cache lacks to have anything */
     struct list list;
+    struct query query;
     /* reading */
     uint64_t bytes, odd_bytes;
     char line[PASTE_LINE];
@@ -188,6 +199,8 @@ void bfc_line(struct paste *paste, struct cursor line);
 void ggml_line(struct paste *paste, struct cursor line);
 /* Lists of programs around nvidia-smi: its --query-… and pmon, gpustat, rocm-smi. */
 void list_line(struct paste *paste, struct cursor line);
+/* nvidia-smi -q */
+void query_line(struct paste *paste, struct cursor line);
 void host_line(struct paste *paste, struct cursor line);
 
 /* OneFlow says the same words as PyTorch: true if this is OneFlow's. */
