@@ -10,9 +10,10 @@
 static void report(struct paste *paste, const char *what)
 {
     /* A framework's own message is about the same failure. */
-    if (paste->first_fatal.family != FAMILY_NONE || paste->last.family != FAMILY_NONE)
+    if (paste_knows(paste))
         return;
     struct message message = message_start(FAMILY_CUDA);
+    message.weak = true;
     message_what(&message, what, strlen(what));
     if (cursor_has(cursor_of(what, strlen(what)), "Host", 24))
         message.hint = HINT_HOST; /* cudaHostAlloc, cudaMallocHost, cuMemHostRegister */

@@ -99,6 +99,7 @@ struct message {
     uint64_t line;                   /* of the paste, where it is told */
     int device;                      /* -1: not said */
     bool fatal;                      /* raised as an error, as far as the text shows */
+    bool weak;                       /* says little: a fuller account of it is the same failure */
     bool process_assumed;            /* NUMBER_PROCESS is a listed process taken to be this one */
     bool old_wording;                /* does not tell this process from the others */
     bool free_wrapped;               /* the free figure was above the total */

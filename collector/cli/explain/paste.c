@@ -31,9 +31,8 @@ void paste_failure(struct paste *paste, const struct message *message)
         fill_all(&told, last);
     if (is_first)
         fill_all(first, message);
-    /* A bare "out of memory" of CUDA's, then a framework's account of it. */
-    bool bare = last->family == FAMILY_CUDA && !number_known(last, NUMBER_REQUESTED);
-    paste->failures += !is_last && !is_first && !bare;
+    /* A bare "out of memory", then a framework's account of it. */
+    paste->failures += !is_last && !is_first && !last->weak;
     if (message->fatal && (first->family == FAMILY_NONE || told.line < first->line))
         *first = told;
     if (told.line >= last->line)

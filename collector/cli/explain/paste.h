@@ -136,6 +136,12 @@ struct paste {
 void paste_start(struct paste *paste);
 void paste_feed(struct paste *paste, const char *data, size_t length);
 void paste_end(struct paste *paste);
+/* Whether a failure was told already: words that say little are then not looked at. */
+static inline bool paste_knows(const struct paste *paste)
+{
+    return paste->first_fatal.family != FAMILY_NONE || paste->last.family != FAMILY_NONE;
+}
+
 /* Every parser's way to tell of a failure. */
 void paste_failure(struct paste *paste, const struct message *message);
 

@@ -21,11 +21,11 @@ void message_device(struct message *message, struct cursor text, const char *wor
 
 void told_failure(struct paste *paste, const struct told *told, struct cursor text)
 {
-    bool known = paste->first_fatal.family != FAMILY_NONE || paste->last.family != FAMILY_NONE;
     struct message message = message_start(told->family);
     message.hint = told->hint;
     message.says = told->says;
     message.fatal = told->fatal;
+    message.weak = told->last;
     message.no_cuda = told->no_cuda;
     if (told->what != NULL)
         snprintf(message.what, sizeof(message.what), "%s", told->what);
@@ -34,7 +34,7 @@ void told_failure(struct paste *paste, const struct told *told, struct cursor te
     if (told->device != NULL)
         message_device(&message, text, told->device, TOLD_REACH);
     /* A framework's own message is about the same failure. */
-    if (!told->last || !known)
+    if (!told->last || !paste_knows(paste))
         paste_failure(paste, &message);
     else if (paste->last.family == message.family && strcmp(paste->last.what, message.what) == 0)
         message_fill(&paste->last, NUMBER_REQUESTED, message.numbers[NUMBER_REQUESTED]);

@@ -186,11 +186,28 @@ static void read_sentence(struct paste *paste, const char *start, struct cursor 
 static void read_title(struct paste *paste, const char *start, struct cursor text)
 {
     struct message message = message_start(FAMILY_TORCH);
-    bool known = paste->first_fatal.family != FAMILY_NONE || paste->last.family != FAMILY_NONE;
-    if (known || !text_before(start, text.at, "Error:", strlen("Error:")) ||
+    message.weak = true;
+    if (paste_knows(paste) || !text_before(start, text.at, "Error:", strlen("Error:")) ||
         cursor_has(text, "Triedtoallocate", 40) || cursor_has(text, "occurredwhenwarmingup", 40))
         return;
     paste_failure(paste, &message);
+}
+
+/*
+ * "expandable_segments: memory mapping failed with OOM on device 0 while trying to map 20971520
+ * bytes (free: 12582912, total: 8589934592).": a warning, PyTorch tries again without its cache.
+ */
+static void read_mapping(struct paste *paste, const char *start, struct cursor text)
+{
+    (void)start;
+    struct message message = message_start(FAMILY_TORCH);
+    message.weak = true;
+    message_device(&message, text, "ondevice", 60);
+    message_fill(&message, NUMBER_REQUESTED, amount_after(text, "tomap", 100));
+    message_fill(&message, NUMBER_FREE, amount_after(text, "(free:", 140));
+    message_fill(&message, NUMBER_TOTAL, amount_after(text, "total:", 160));
+    if (!paste_knows(paste) && number_known(&message, NUMBER_REQUESTED))
+        paste_failure(paste, &message);
 }
 
 static void read_async(struct paste *paste, const char *start, struct cursor text)
@@ -275,9 +292,12 @@ const struct sentence torch_sentences[] = {
     {"MPSbackendoutofmemory", read_mps, NULL},
     {"CUDAoutofmemory", read_title, NULL},
     {"HIPoutofmemory", read_title, NULL},
+    {"memorymappingfailedwithOOM", read_mapping, NULL},
     {"Allocationondevice", read_async, NULL},
     {"Allocationwaspreemptivelyrejected", read_rejected, NULL},
     {"Preemptivelyrejectingallocation", read_rejecting, NULL},
+    {"Storagesizecalculationoverflowed", NULL,
+     &(const struct told){.family = FAMILY_TORCH, .hint = HINT_BEYOND_ANY, .fatal = true}},
     {"Failedtoreserve", read_addresses, NULL},
     {"NVML_SUCCESS==rINTERNALASSERTFAILED", read_no_message, NULL},
     {"DefaultCPUAllocator:", read_host, NULL},
