@@ -243,14 +243,15 @@ static void describe_place(const struct report *report, const struct vs_device_s
     out[0] = 0;
     if (group == NULL)
         return;
-    char title[PAGE_WIDTH], holder[128] = "At the peak driver calls had asked for", of[96] = "";
+    char title[PAGE_WIDTH], holder[128] = "At the peak driver calls had asked for", of[64] = "",
+                            asleep[128] = "";
     report_place_title(report, &report->places->items[group->place], report->options->by, title,
                        sizeof(title));
     if (top == VS_LAYER_FRAMEWORK)
         snprintf(holder, sizeof(holder), "At its peak %s held",
                  report_framework_name(report->summary, device));
     if (top == VS_LAYER_FRAMEWORK && bands != NULL && bands->unbacked > 0)
-        snprintf(of, sizeof(of), " (%s of its %s reserved had no memory behind it)",
+        snprintf(asleep, sizeof(asleep), "; %s of the %s it had reserved had no memory behind it",
                  size_text(bands->unbacked).text, size_text(bands->reserved).text);
     else if (top == VS_LAYER_FRAMEWORK && bands != NULL && bands->cached > 0)
         snprintf(of, sizeof(of), " of the %s it had reserved", size_text(bands->reserved).text);
@@ -259,15 +260,16 @@ static void describe_place(const struct report *report, const struct vs_device_s
     if (main_use.text[0] != 0)
         snprintf(category, sizeof(category), " (%s)", main_use.text);
     bool all = group->stats.peak_bytes == held;
-    snprintf(out, room, " %s %s%s%s, %s of %s from %s.", holder, size_text(held).text, of, category,
-             all ? "all" : size_text(group->stats.peak_bytes).text, all ? "it" : "that", title);
+    snprintf(out, room, " %s %s%s%s, %s of %s from %s%s.", holder, size_text(held).text, of,
+             category, all ? "all" : size_text(group->stats.peak_bytes).text, all ? "it" : "that",
+             title, asleep);
 }
 
 /* The first thing read: what came of it, how much, whose and from where, and what grows. */
 void report_print_answer(const struct page *page, const struct report *report)
 {
     const struct vs_device_state *most = device_in_question(report);
-    char use[320], place[320], growth[640], text[1400];
+    char use[320], place[448], growth[640], text[1400];
     print_end(page, report);
     if (most == NULL || fullest(most) == 0)
         return;

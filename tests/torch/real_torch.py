@@ -23,10 +23,11 @@ def run_test(test):
     return test(arguments)
 
 
-def run_programs(arguments, folder, memory, program, cases, timeout_s=500):
-    """What a program prints that is traced into the folder, on a device of so much memory."""
+def run_programs(arguments, folder, memory, program, cases, timeout_s=500, options=()):
+    """What a program prints that is traced into the folder, on a device of so much memory, with
+    options of the simulated device."""
     command = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu,
-               "--memory", memory, "--", arguments.python, program, *cases]
+               "--memory", memory, *options, "--", arguments.python, program, *cases]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=timeout_s, check=False,
                           env=dict(os.environ, VRAMSCOPE_LOG="error"))
     if done.returncode != 0:
