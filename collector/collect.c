@@ -113,6 +113,14 @@ static void sample_reclaimable(struct collect *collect, bool must)
     }
 }
 
+/* The kernel's out-of-memory killer leaves no other trace of a worker's end, or of ours. */
+static void sample_oom_kills(struct collect *collect)
+{
+    struct vs_event event = {.kind = VS_KIND_HOST_OOM_KILLS, .device = VS_DEVICE_UNKNOWN};
+    if (oom_kills_more(&collect->oom_kills, &event.size))
+        inject(collect, &event);
+}
+
 static void report_other_processes(struct collect *collect)
 {
     struct nvml_use uses[NVML_REPORTS_AT_ONCE];
@@ -304,6 +312,7 @@ static void make_own_events(struct collect *collect, uint64_t now)
         sample_memory(collect, false);
         sample_reclaimable(collect, false);
         sample_shared(collect, false);
+        sample_oom_kills(collect);
         target_title(&collect->target, collect->title, sizeof collect->title);
     }
 }
@@ -317,6 +326,7 @@ static void sample_at_end(struct collect *collect)
     sample_memory(collect, true);
     sample_reclaimable(collect, true);
     sample_shared(collect, true);
+    sample_oom_kills(collect);
     drain_some(collect);
 }
 
@@ -471,6 +481,7 @@ static void finish(struct collect *collect)
         nvml_settle(collect->nvml, NVML_LAST_ANSWER_MS);
     }
     make_own_events(collect, now_ns());
+    sample_oom_kills(collect);
     take_rest(collect);
     emit_process_end(collect, &end);
     take_rest(collect);
@@ -622,6 +633,7 @@ int collect_open(struct collect *collect, const struct options *options,
         return error;
     announce_to_run(collect);
     target_open(&collect->target, options->pid, options->pidfd, options->ring_fd);
+    oom_kills_start(&collect->oom_kills, &collect->target);
     allow_thread_questions(collect);
     open_output(collect, environment);
     rename_ring(collect);

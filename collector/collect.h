@@ -11,6 +11,7 @@
 #include "end.h"
 #include "loss.h"
 #include "nvml.h"
+#include "oom_kills.h"
 #include "options.h"
 #include "others.h"
 #include "records.h"
@@ -47,6 +48,7 @@ struct collect {
     uint64_t last_flush_ns, last_sample_ns, last_facts_ns, last_asked_ns, last_replaced_check_ns;
     uint64_t blocked_sleep_ns, idle_sleep_ns;
     struct target_memory last_memory;
+    struct oom_kills oom_kills;
     uint64_t last_reclaimable_bytes;
     bool reclaimable_known; /* it was told */
     struct shared_files last_shared;

@@ -137,7 +137,10 @@
       "them PyTorch's; extra[1] = files")                                                          \
     X(114, HOST_RECLAIMABLE, "host_reclaimable", 'M',                                              \
       "size = bytes of the host's memory that are available but not free; extra[0] = available; "  \
-      "extra[1] = free (where a device shares the host's memory)")
+      "extra[1] = free (where a device shares the host's memory)")                                 \
+    X(115, HOST_OOM_KILLS, "host_oom_kills", 'M',                                                  \
+      "size = processes of the program's memory control group that the kernel killed for want "    \
+      "of memory, since the recording began")
 /* clang-format on */
 
 enum vs_kind {

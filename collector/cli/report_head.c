@@ -162,23 +162,38 @@ static void describe_last_failure(const struct vs_summary *summary, char *out, s
              vs_failure_hint(last));
 }
 
+/* " The kernel killed a process …", or nothing. */
+static void describe_kills(const struct vs_state *state, char *out, size_t room)
+{
+    uint64_t kills = state->host_oom_kills;
+    char limit[64] = "";
+    if (state->cgroup_limit >= 0)
+        snprintf(limit, sizeof(limit), ", whose limit is %s", size_text(state->cgroup_limit).text);
+    out[0] = 0;
+    if (kills != 0)
+        snprintf(out, room,
+                 " The kernel killed %s process%s of its control group for want of host memory%s.",
+                 page_count(kills).text, kills == 1 ? "" : "es", limit);
+}
+
 static void describe_other_end(const struct report *report, char *out, size_t room)
 {
     const struct vs_summary *summary = report->summary;
     bool exited = strcmp(summary->ended, "exit") == 0;
-    char failure[480];
+    char failure[480], kills[240];
     describe_last_failure(summary, failure, sizeof(failure));
+    describe_kills(summary->state, kills, sizeof(kills));
     const char *cut = summary->complete ? "" : " What is live below is live at the cut.";
     if (strcmp(summary->ended, "killed") == 0) {
         char by[80] = "";
         if (summary->signal_known)
             snprintf(by, sizeof(by), " by signal %d (%s)", summary->signal,
                      strsignal(summary->signal));
-        snprintf(out, room, "It was killed%s; no request for memory had failed unhandled%s.%s", by,
-                 failure, cut);
+        snprintf(out, room, "It was killed%s; no request for memory had failed unhandled%s.%s%s",
+                 by, failure, kills, cut);
     } else if (exited && summary->exit_code_known && summary->exit_code != 0)
-        snprintf(out, room, "It failed (exit %d), and not for want of GPU memory%s.%s",
-                 summary->exit_code, failure, cut);
+        snprintf(out, room, "It failed (exit %d), and not for want of GPU memory%s.%s%s",
+                 summary->exit_code, failure, kills, cut);
     else if (exited)
         snprintf(out, room, "It ended normally%s%s.%s", summary->exit_code_known ? " (exit 0)" : "",
                  survived(report).text, cut);

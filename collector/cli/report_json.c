@@ -88,6 +88,7 @@ static json_t *process_json(const struct vs_summary *summary)
     json_t *settings = json_object_get(summary->process, "settings");
     json_set(object, "runtime_versions",
              json_is_array(versions) ? json_incref(versions) : json_array());
+    json_set(object, "oom_kills", json_count(summary->state->host_oom_kills));
     json_set(object, "settings", json_is_object(settings) ? json_incref(settings) : json_object());
     return object;
 }

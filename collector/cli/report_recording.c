@@ -58,6 +58,10 @@ void report_print_host(const struct page *page, const struct report *report)
     fputc('\n', page->out);
     print_host_cache(page, state);
     print_shared(page, state);
+    if (state->host_oom_kills != 0)
+        fprintf(page->out,
+                "  the kernel killed %s process%s of its control group for want of memory\n",
+                page_count(state->host_oom_kills).text, state->host_oom_kills == 1 ? "" : "es");
 }
 
 /* ---- the recording ----------------------------------------------------------------------- */

@@ -536,6 +536,7 @@ struct vs_state {
         host_round_limit; /* larger requests its cache does not round; UINT64_MAX: rounds all */
     int64_t host_rss, cgroup_limit, cgroup_used, host_shared; /* -1 unknown */
     int64_t host_reclaimable;
+    uint64_t host_oom_kills; /* processes of its control group that the kernel killed */
     int64_t host_shared_torch, host_shared_files; /* valid with host_shared */
 
     struct vs_calls_under_way under_way; /* by thread */

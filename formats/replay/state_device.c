@@ -170,6 +170,10 @@ static void note_host(struct vs_state *state, const struct vs_event *event)
         state->host_shared_files = bytes_or_unknown(event->extra[1]);
         return;
     }
+    if (event->kind == VS_KIND_HOST_OOM_KILLS) {
+        state->host_oom_kills = event->size;
+        return;
+    }
     if (event->kind == VS_KIND_HOST_RECLAIMABLE) {
         state->host_reclaimable = bytes_or_unknown(event->size);
         return;
@@ -200,7 +204,7 @@ void device_note(struct vs_state *state, const struct vs_event *event, struct vs
         return;
     }
     if (event->kind == VS_KIND_HOST_SAMPLE || event->kind == VS_KIND_HOST_SHARED ||
-        event->kind == VS_KIND_HOST_RECLAIMABLE) {
+        event->kind == VS_KIND_HOST_RECLAIMABLE || event->kind == VS_KIND_HOST_OOM_KILLS) {
         note_host(state, event);
         return;
     }

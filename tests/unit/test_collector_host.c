@@ -14,10 +14,24 @@
 #include <unistd.h>
 
 #include "../../collector/host_memory.h"
+#include "../../collector/oom_kills.h"
 #include "../../collector/others.h"
 #include "../../collector/shared_files.h"
 
 #define MIB (1024ULL * 1024ULL)
+
+/* ---- the out-of-memory killer --------------------------------------------------------- */
+
+Test(collector_host, kills_of_a_control_group)
+{
+    uint64_t kills = 0;
+    cr_assert_eq(oom_kills_parse("low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\n", &kills), 0);
+    cr_expect_eq(kills, 2);
+    cr_assert_eq(oom_kills_parse("oom_kill_disable 0\nunder_oom 1\noom_kill 7\n", &kills), 0);
+    cr_expect_eq(kills, 7);
+    cr_expect_eq(oom_kills_parse("oom_kill_disable 0\nunder_oom 0\n", &kills), -ENODATA);
+    cr_expect_eq(oom_kills_parse("", &kills), -ENODATA);
+}
 
 /* ---- /proc/meminfo -------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@ NOTE_NATIVE_CUT, NOTE_NATIVE_STOPPED, NOTE_PYTHON_CUT, NOTE_PYTHON_NO_FRAME = 1,
 NOTE_PYTHON_UNSUPPORTED = 6
 # Made by the shim or the collector, or naming another event: the program caused none of these.
 WITHOUT_STACK = {"undo", "sample", "other_process", "loss", "torn", "forked", "host_sample", "host_shared", "host_reclaimable",
+                 "host_oom_kills",
                  "process_end"}
 
 

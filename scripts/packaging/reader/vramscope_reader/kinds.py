@@ -16,7 +16,7 @@ _TABLE = """
 81 fw_free F,82 fw_oom F,83 fw_host_alloc F,84 fw_host_free F,100 sample M,101 other_process M,102 mark M,
 103 step M,104 phase_begin M,105 phase_end M,106 loss M,107 torn M,108 forked M,109 host_sample M,
 110 process_end M,111 cut M,112 cut_end M,113 host_shared M,
-114 host_reclaimable M"""
+114 host_reclaimable M,115 host_oom_kills M"""
 
 NAME, LAYER, NUMBER = {}, {}, {}
 for _row in _TABLE.replace("\n", "").split(","):
