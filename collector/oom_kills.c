@@ -33,40 +33,23 @@ static int read_counter(const char *path, uint64_t *out)
 }
 
 /* The group's file, or that of the nearest one above it that can be seen from here. */
-static bool find(struct oom_kills *kills, const char *root, const char *group, const char *name)
+static bool find(void *self, const char *folder, bool unified)
 {
-    char folder[4224];
-    snprintf(folder, sizeof folder, "%s%.*s", root, 4096, group);
-    for (;;) {
-        snprintf(kills->path, sizeof kills->path, "%s/%s", folder, name);
-        if (read_counter(kills->path, &kills->before) == 0)
-            return true;
-        char *slash = strrchr(folder, '/');
-        if (strlen(folder) <= strlen(root) || !slash)
-            break;
-        *slash = 0;
-    }
+    struct oom_kills *kills = self;
+    snprintf(kills->path, sizeof kills->path, "%s/%s", folder,
+             unified ? "memory.events" : "memory.oom_control");
+    if (read_counter(kills->path, &kills->before) == 0)
+        return false;
     kills->path[0] = 0;
-    return false;
+    return true;
 }
 
 void oom_kills_start(struct oom_kills *kills, const struct target *target)
 {
-    char text[8192], *rest = NULL;
+    char groups[8192];
     *kills = (struct oom_kills){0};
-    if (target_read(target, "cgroup", text, sizeof text) <= 0)
-        return;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        char *controllers = strchr(line, ':');
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *group++ = 0;
-        if ((controllers[1] == 0 && find(kills, "/sys/fs/cgroup", group, "memory.events")) ||
-            (strcmp(controllers + 1, "memory") == 0 &&
-             find(kills, "/sys/fs/cgroup/memory", group, "memory.oom_control")))
-            break;
-    }
+    if (target_read(target, "cgroup", groups, sizeof groups) > 0)
+        memory_groups_each(groups, find, kills);
     kills->last = kills->before;
 }
 

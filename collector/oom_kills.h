@@ -9,10 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memory_groups.h"
 #include "target.h"
 
 struct oom_kills {
-    char path[4352]; /* of the file; empty: there is none */
+    char path[MEMORY_GROUP_BYTES + 32]; /* of the file; empty: there is none */
     uint64_t before, last;
 };
 

@@ -15,6 +15,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "memory_groups.h"
+
 /* Fields of /proc/PID/stat, counted from 1 as proc(5) does. */
 enum stat_field { STAT_STATE = 3, STAT_THREADS = 20, STAT_STACK_START = 28, STAT_EXIT_CODE = 52 };
 
@@ -251,7 +253,7 @@ void target_ids(const struct target *target, struct target_ids *out)
 /* A control file's number; TARGET_LIMIT_NONE for "max", a v1 "no limit" or no file. */
 static uint64_t cgroup_number(const char *folder, const char *name)
 {
-    char path[4352], text[64];
+    char path[MEMORY_GROUP_BYTES + 32], text[64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -264,63 +266,31 @@ static uint64_t cgroup_number(const char *folder, const char *name)
                                                                          : value;
 }
 
-struct cgroup_names {
-    const char *root, *limit, *use;
-};
-static const struct cgroup_names cgroup_v2 = {"/sys/fs/cgroup", "memory.max", "memory.current"};
-static const struct cgroup_names cgroup_v1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                                              "memory.usage_in_bytes"};
-
-/* The tightest limit of the group and those it lies in, and the use that counts against it. */
-static void cgroup_tightest(const struct cgroup_names *names, const char *group,
-                            struct target_memory *out)
+/* The tightest limit of the groups it is in, and the use that counts against it. */
+static bool take_tightest(void *self, const char *folder, bool unified)
 {
-    char folder[4224];
-    snprintf(folder, sizeof folder, "%s%.*s", names->root, 4096, group);
-    size_t root_bytes = strlen(names->root);
-    for (;;) {
-        uint64_t limit = cgroup_number(folder, names->limit);
-        if (limit < out->cgroup_limit_bytes) {
-            uint64_t use = cgroup_number(folder, names->use);
-            out->cgroup_limit_bytes = limit;
-            out->cgroup_bytes = use == TARGET_LIMIT_NONE ? 0 : use;
-        }
-        char *slash = strrchr(folder, '/');
-        if (strlen(folder) <= root_bytes || !slash)
-            return;
-        *slash = 0;
+    struct target_memory *out = self;
+    uint64_t limit = cgroup_number(folder, unified ? "memory.max" : "memory.limit_in_bytes");
+    if (limit < out->cgroup_limit_bytes) {
+        uint64_t use = cgroup_number(folder, unified ? "memory.current" : "memory.usage_in_bytes");
+        out->cgroup_limit_bytes = limit;
+        out->cgroup_bytes = use == TARGET_LIMIT_NONE ? 0 : use;
     }
-}
-
-static void cgroup_memory(const struct target *target, struct target_memory *out)
-{
-    char text[8192], *rest = NULL;
-    out->cgroup_limit_bytes = TARGET_LIMIT_NONE;
-    if (target_read(target, "cgroup", text, sizeof text) <= 0)
-        return;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        char *controllers = strchr(line, ':');
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *group++ = 0;
-        if (controllers[1] == 0)
-            cgroup_tightest(&cgroup_v2, group, out);
-        else if (strcmp(controllers + 1, "memory") == 0)
-            cgroup_tightest(&cgroup_v1, group, out);
-    }
+    return true;
 }
 
 int target_memory(const struct target *target, struct target_memory *out)
 {
-    char text[256];
+    char text[256], groups[8192];
     uint64_t resident_pages;
     memset(out, 0, sizeof *out);
     if (target_read(target, "statm", text, sizeof text) <= 0 ||
         sscanf(text, "%*u %" SCNu64, &resident_pages) != 1 || resident_pages == 0)
         return -ESRCH; /* no pages: its memory went with its end, and says nothing of its use */
     out->resident_bytes = resident_pages * (uint64_t)sysconf(_SC_PAGESIZE);
-    cgroup_memory(target, out);
+    out->cgroup_limit_bytes = TARGET_LIMIT_NONE;
+    if (target_read(target, "cgroup", groups, sizeof groups) > 0)
+        memory_groups_each(groups, take_tightest, out);
     return 0;
 }
 
