@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { PAGE_WIDTH = 100, PAGE_BAR = 24 };
+enum { PAGE_WIDTH = 100, PAGE_BAR = 19 };
 
 struct page {
     FILE *out;
