@@ -30,6 +30,7 @@ static void read_runtime(struct paste *paste, const char *start, struct cursor t
 static void read_driver(struct paste *paste, const char *start, struct cursor text)
 {
     if (!text_before(start, text.at, "fromdevice:", 36) &&
+        !text_before(start, text.at, "allocatedevicememoryof", 100) &&
         !text_before(start, text.at, "unifiedmemory;result:", 24) &&
         !text_before(start, text.at, "onhost:", 16))
         report(paste, "CUDA_ERROR_OUT_OF_MEMORY");

@@ -20,12 +20,24 @@ static void fill_all(struct message *message, const struct message *from)
     message->device = message->device >= 0 ? message->device : from->device;
 }
 
+/* XLA's exception after the warning of its allocator, which is TensorFlow's: it was XLA's, too. */
+static void take_over(struct message *warning, const struct message *message)
+{
+    struct message again = *warning;
+    again.family = message->family;
+    if (message->family == FAMILY_XLA && warning->family == FAMILY_TENSORFLOW &&
+        warning->hint == message->hint && message_same(&again, message))
+        warning->family = FAMILY_XLA;
+}
+
 /* A failure told several times (a warning, the exception, the traceback again) is one. */
 void paste_failure(struct paste *paste, const struct message *message)
 {
     struct message *first = &paste->first_fatal, *last = &paste->last;
     struct message told = *message;
     told.line = paste->reading;
+    take_over(first, message);
+    take_over(last, message);
     bool is_last = message_same(last, message), is_first = message_same(first, message);
     if (is_last)
         fill_all(&told, last);

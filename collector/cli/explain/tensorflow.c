@@ -108,10 +108,16 @@ static void refused(struct paste *paste, const char *start, const char *at, stru
         bfc->asked = asked;
 }
 
-/* "failed to allocate 1.00G (1073741824 bytes) from device": the pool wanted to grow. */
+#define DEVICE_MEMORY "Failedtoallocatedevicememoryof"
+
+/*
+ * "failed to allocate 1.00G (1073741824 bytes) from device": the pool wanted to grow; "Failed to
+ * allocate device memory of 4.00GiB (4294967296 bytes): RESOURCE_EXHAUSTED" where there is none.
+ */
 static void read_refused(struct paste *paste, const char *start, struct cursor text)
 {
-    bool xla = cursor_has(text, "fromdevice:RESOURCE_EXHAUSTED", 120);
+    bool xla = cursor_has(text, "fromdevice:RESOURCE_EXHAUSTED", 120) ||
+               cursor_has(text, DEVICE_MEMORY, strlen(DEVICE_MEMORY));
     paste->bfc.xla |= xla;
     if (xla || cursor_has(text, "fromdevice:CUDA_ERROR", 120))
         refused(paste, start, text.at, amount_after(text, "(", 60));
@@ -191,6 +197,7 @@ const struct sentence tensorflow_sentences[] = {
     {"CUDNN_STATUS_NOT_INITIALIZED", NULL,
      &(const struct told){.family = FAMILY_CUDA, .says = &dnn, .last = true}},
     {"failedtoallocate", read_refused, NULL},
+    {DEVICE_MEMORY, read_refused, NULL},
     {"failedtoalloc", read_host, NULL},
     {NULL, NULL, NULL},
 };

@@ -48,7 +48,8 @@ static bool by_limit(struct verdict *verdict)
     struct amount limit = get(verdict, NUMBER_LIMIT), held = get(verdict, NUMBER_ALLOCATED);
     struct amount sum = amount_sum(held, get(verdict, NUMBER_REQUESTED));
     bool cupy = verdict->subject.family == FAMILY_CUPY;
-    if (!sum.known || !limit.known || sum.bytes <= limit.bytes)
+    /* More than it in use: it limits nothing. */
+    if (!sum.known || !limit.known || sum.bytes <= limit.bytes || above(held, limit))
         return false;
     verdict_decide(verdict, cupy ? "limit" : "full",
                    "%s were in use in a pool limited to %s, and %s more were asked for: that does "
