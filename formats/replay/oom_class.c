@@ -349,7 +349,8 @@ static bool decided_by_cache_beside(const struct vs_ooms *ooms, struct vs_oom *o
                                     const struct vs_device_state *device,
                                     const struct vs_layout *layout)
 {
-    if (oom->layer != VS_LAYER_DRIVER || !oom->cached_known || oom->requested == 0)
+    if (oom->layer != VS_LAYER_DRIVER || !oom->cached_known || oom->requested == 0 ||
+        room_for(oom, 0))
         return false;
     int64_t requested = (int64_t)oom->requested;
     int64_t held = oom->cached < device->segment_backed + device->pool_reserved
@@ -357,7 +358,7 @@ static bool decided_by_cache_beside(const struct vs_ooms *ooms, struct vs_oom *o
                        : device->segment_backed + device->pool_reserved;
     uint64_t releasable = oom->largest_known ? releasable_for(ooms->state, oom, layout) : 0;
     const char *call = device->caching_layer != NULL ? device->caching_layer->give_back : NULL;
-    if (releasable != 0 && !room_for(oom, 0) && room_for(oom, releasable))
+    if (releasable != 0 && room_for(oom, releasable))
         vs_oom_decide(oom, VS_OOM_HELD_BY_CACHE,
                       "%s were asked for outside of the framework and %s were free, while its "
                       "cache held %s unused; %s would have given back %s",
@@ -441,8 +442,12 @@ static void decide_by_device(struct vs_ooms *ooms, struct vs_oom *oom,
     if (device->total_bytes == 0 || !free_known || !bands.device_known)
         vs_oom_decide(oom, VS_OOM_UNKNOWN, "the device's free memory was not measured");
     else if (oom->free_bytes >= oom->requested)
-        vs_oom_decide(oom, VS_OOM_UNKNOWN, "%s were asked for though %s were free on the device",
-                      size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
+        vs_oom_decide(
+            oom, VS_OOM_UNKNOWN,
+            "%s were asked for though %s were free on the device: refused by a limit that "
+            "the device does not show (MPS, vGPU, a container's hook), or freed by others "
+            "only then",
+            size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text);
     else
         decide_by_bands(oom, device, &bands, (int64_t)oom->free_bytes);
 }

@@ -227,6 +227,7 @@ static int finish(struct vs_summary *summary)
     summary->complete =
         json_is_true(json_object_get(summary->end, "complete")) && is_whole(summary);
     int result = vs_ooms_finish(&summary->ooms, vs_fact_ended_well(summary->end));
+    vs_oom_explain_limits(summary);
     vs_fragmentations_finish(&summary->fragmentations, state);
     vs_slow_calls_finish(&summary->slow_calls);
     vs_churn_finish(&summary->churn);

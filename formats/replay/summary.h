@@ -112,6 +112,8 @@ uint64_t vs_summary_at(const struct vs_summary *summary, uint64_t time_ns);
 bool vs_summary_ended_badly(const struct vs_summary *summary);
 /* The last out of memory that the process did not survive, or NULL. */
 const struct vs_oom *vs_summary_fatal_oom(const struct vs_summary *summary);
+/* oom_limit.c: class and reason of the failures that a setting of the process explains. */
+void vs_oom_explain_limits(struct vs_summary *summary);
 /* Reader's definition of a device, or NULL. */
 const struct vs_device_def *vs_summary_device_def(const struct vs_summary *summary, int device);
 

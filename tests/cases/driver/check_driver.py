@@ -91,6 +91,20 @@ def address_space(report):
         ["128 GiB of addresses", "needs no memory"], "reserve")
 
 
+def client_limit(report):
+    return faults_of_ooms(
+        report, {"class": "limit", "layer": "driver", "api": "cudaMalloc", "device": 0, "requested_bytes": 2 * GIB,
+                 "free_bytes": 80 * GIB - 812 * MIB, "retry_would_succeed": False},
+        ["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G limits what each process may hold", "79.2 GiB were free"], "ask_for_more")
+
+
+def refused_with_room(report):
+    """The same where nothing tells of a limit."""
+    return faults_of_ooms(
+        report, {"class": "unknown", "layer": "driver", "requested_bytes": 2 * GIB, "free_bytes": 80 * GIB - 812 * MIB},
+        ["though 79.2 GiB were free", "a limit that the device does not show"], "ask_for_more")
+
+
 def stack_limit(report):
     """No call allocates it: who set the limit, and what the device had less after the next launch."""
     device = report["devices"][0]
@@ -245,6 +259,10 @@ CASES = {
     "stack_limit": ([], ["1.48 GiB of it by local memory of threads", "local memory (by difference) 1.48 GiB",
                          "cudaDeviceSetLimit set the stack of a thread to 8.00 KiB",
                          "stack x multiprocessors x threads of each", "in raise_the_limit"], stack_limit),
+    "client_limit": (["--fail", "cuMemAlloc:above=1GiB:out_of_memory"],
+                     ["cudaMalloc of 2.00 GiB on GPU 0, the program went on: limit"], client_limit),
+    "refused_with_room": (["--fail", "cuMemAlloc:above=1GiB:out_of_memory"],
+                          ["cudaMalloc of 2.00 GiB on GPU 0, the program went on: unknown"], refused_with_room),
     "exported": ([], ["exported 16.0 GiB on GPU 0", "Memory shared with other processes", "not closed", "open in pid"], exported),
     "exported_pieces": ([], ["exported 192 MiB in 3 pieces of cuMemCreate on GPU 0",
                              "imported 128 MiB in 2 pieces of cuMemCreate", "not released"], exported_pieces),
@@ -276,6 +294,8 @@ CASES = {
     "pinned_twice": ([], ["1 x cudaHostRegister: cudaErrorHostMemoryAlreadyRegistered"],
                      pinned_twice),
 }
+# Settings of a case.
+SETTINGS = {"client_limit": {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=1G"}}
 # The status of a case that does not end with 0.
 STATUS = {"ipc_of_pieces": 1}
 # A healthy twin's figures, where silence alone says little.
@@ -300,7 +320,7 @@ def play(arguments, name, healthy):
         words = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu, *options,
                  "--", arguments.program, name, *(["healthy"] if healthy else [])]
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=120, check=False,
-                              env=dict(os.environ, VRAMSCOPE_LOG="error",
+                              env=dict(os.environ, **SETTINGS.get(name, {}), VRAMSCOPE_LOG="error",
                                        VRAMSCOPE_SAMPLE="always"))  # so short a run has little time for it
         if done.returncode != (0 if healthy else STATUS.get(name, 0)):
             raise SystemExit(f"{name}: status {done.returncode}")

@@ -187,6 +187,20 @@ static void pinned_rounding(bool healthy)
     device_memory(MIB);
 }
 
+/* The launcher lets the driver refuse what is above the limit of the process. */
+SITE void ask_for_more(size_t bytes)
+{
+    void *memory = NULL;
+    (void)cudaMalloc(&memory, bytes);
+}
+
+/* A client of MPS whose limit is far below what the device has. */
+static void client_limit(bool healthy)
+{
+    device_memory(512 * MIB);
+    ask_for_more(healthy ? 256 * MIB : 2 * GIB);
+}
+
 /* ---- virtual memory ---------------------------------------------------------------------------
  */
 
@@ -359,6 +373,8 @@ static const struct {
     {"waiting_streams", waiting_streams},
     {"pinned_rounding", pinned_rounding},
     {"upstream_blocks", upstream_blocks},
+    {"client_limit", client_limit},
+    {"refused_with_room", client_limit},
     {"address_space", address_space},
     {"map_refused", map_refused},
     {"access_refused", access_refused},
