@@ -280,18 +280,46 @@ static void describe_place(const struct report *report, const struct vs_device_s
              title, asleep);
 }
 
+/*
+ * " A context on GPU 0, too, which it hardly uses: 300 MiB, made by train.py:12 in load.", or
+ * nothing: of the first other device whose context costs more than all that was ever taken there.
+ */
+static void describe_context(const struct report *report, const struct vs_device_state *most,
+                             char *out, size_t room)
+{
+    const struct vs_state *state = report->summary->state;
+    out[0] = 0;
+    for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
+        const struct vs_device_state *device = state->devices[i];
+        if (device == NULL || device == most || !device->context_seen ||
+            report_hides_device(report, device->device))
+            continue;
+        int64_t taken = device->layers[VS_LAYER_DRIVER].peak_bytes;
+        int64_t context = device->implicit_bytes[VS_IMPLICIT_CONTEXT];
+        if (context <= taken || most->layers[VS_LAYER_DRIVER].peak_bytes <= taken)
+            continue;
+        struct page_text by = report_by(report, device->context_site);
+        snprintf(out, room,
+                 " It has a context on GPU %d, too, which it hardly uses: %s, made %s%s.",
+                 device->device, size_text(context).text,
+                 by.text[0] != 0 ? "by " : "by an unknown call", by.text);
+        return;
+    }
+}
+
 /* The first thing read: what came of it, how much, whose and from where, and what grows. */
 void report_print_answer(const struct page *page, const struct report *report)
 {
     const struct vs_device_state *most = device_in_question(report);
-    char use[320], place[448], growth[640], text[1400];
+    char use[320], place[448], context[240], growth[640], text[1700];
     print_end(page, report);
     if (most == NULL || fullest(most) == 0)
         return;
     describe_use(report->summary, most, use, sizeof(use));
     describe_place(report, most, place, sizeof(place));
+    describe_context(report, most, context, sizeof(context));
     report_describe_growth(report, growth, sizeof(growth));
-    snprintf(text, sizeof(text), "%s%s%s", use, place, growth);
+    snprintf(text, sizeof(text), "%s%s%s%s", use, place, context, growth);
     page_wrap(page, 0, text);
 }
 

@@ -42,9 +42,11 @@ SAYS = {
     "asleep": ["3.32 GiB of it by PyTorch", "2.73 GiB of the 6.05 GiB it had reserved had no memory behind it",
                "PyTorch counted 6.05 GiB allocated and 6.05 GiB reserved"],
     "sleep_and_forget": ["480 MiB of it by libsleeping", "grows by 20.0 MiB per step", "in sleep_and_forget"],
+    "context_elsewhere": ["GPU 1 were in use", "It has a context on GPU 0, too, which it hardly uses: 300 MiB, made by "
+                          "torch_engines.py:"],
     "graphs": ["of it by executable graphs", "captures of graphs, 12 times"],
 }
-CASES = [*FAILS, "sleep_and_forget", "graphs"]
+CASES = [*FAILS, "sleep_and_forget", "context_elsewhere", "graphs"]
 NODES = sum(10 + size for size in range(12))
 
 
@@ -99,6 +101,9 @@ def special_faults(name, report):
         return unequal([("graphs", end["implicit_bytes"]["graphs"], NODES * GRAPH_NODE), ("live", live["live"], 12),
                         ("of each", kept, [(10 + size) * GRAPH_NODE for size in range(12)]),
                         ("at its line", marked("CAPTURES") in lines_of(report, live["stack"]), True)])
+    if name == "context_elsewhere":
+        made = report["devices"][0]["context_created"]
+        return unequal([("at its line", marked("LOADS") in lines_of(report, made["stack"]), True)])
     if name == "sleep_and_forget":
         grown = report["growth"]
         if len(grown) != 1:
@@ -119,6 +124,7 @@ def faults_of(line, report, page):
     faults = figures_faults(line, report)
     if line["role"] == "partner" or healthy:
         loud = [oom for oom in report["ooms"] if not oom["repaired"]]
+        faults += ["it speaks of another context"] if "It has a context" in " ".join(page.split()) else []
         return faults + [f"{what}: {entries}" for what, entries in
                          (("ooms", loud), ("grows", report["growth"]), ("failures", report["failures"])) if entries]
     words = " ".join(page.split())

@@ -181,6 +181,16 @@ def sleep_and_forget(healthy):
     library.sleep_all()
 
 
+# ---- devices -----------------------------------------------------------------------------------
+
+def context_elsewhere(healthy):
+    """A process of the second device loads its checkpoint to where it was saved: the first."""
+    checkpoint = empty(20, "cuda:1" if healthy else "cuda:0")  # LOADS
+    kept.append(checkpoint.to("cuda:1"))
+    del checkpoint
+    kept.append(empty(1000, "cuda:1"))
+
+
 # ---- graphs ------------------------------------------------------------------------------------
 
 def graphs(healthy):
@@ -199,7 +209,7 @@ def graphs(healthy):
 
 CASES = {case.__name__: case for case in
          (cache_of_another, cache_on_second, tensors_of_another, utilization, beside, asleep,
-          asleep_beside_cache, sleep_and_forget, graphs)}
+          asleep_beside_cache, sleep_and_forget, context_elsewhere, graphs)}
 
 
 def run(words):
