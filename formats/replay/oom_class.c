@@ -18,6 +18,8 @@
 #define WALK_LIMIT 20000000ULL
 /* A segment is pinned when its live blocks are at most this part of it. */
 #define PINNED_BY_AT_MOST 8
+/* Of a device that is a process's own but for this part, others are not the reason. */
+#define MOSTLY_OWN 8
 /* The device gives memory in pages of so much, for page tables too. */
 #define PAGE_TABLE (2ULL << 20)
 
@@ -421,6 +423,14 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
                       "%s were asked for; %s free on the device and %s cached, which live blocks "
                       "keep from being given back, would do together but lie apart",
                       size(requested).text, size(free_bytes).text, size(bands->cached).text);
+    else if (own + implicit + requested > total && own >= total - total / MOSTLY_OWN)
+        vs_oom_decide(
+            oom, VS_OOM_FULL,
+            "%s were asked for, %s of %s were in use by %s, %s by difference (its context "
+            "and modules, or others') and %s were free%s",
+            size(requested).text, size(own).text, size(total).text,
+            oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
+            size(implicit).text, size(free_bytes).text, asleep);
     else if (own + implicit + requested > total)
         vs_oom_decide(
             oom, VS_OOM_UNKNOWN,

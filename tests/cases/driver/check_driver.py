@@ -91,6 +91,14 @@ def address_space(report):
         ["128 GiB of addresses", "needs no memory"], "reserve")
 
 
+def preallocated(report):
+    """Before it was known who else is there: it is the process's own all the same."""
+    return faults_of_ooms(
+        report, {"class": "full", "layer": "driver", "api": "cudaMalloc", "requested_bytes": 120 * MIB,
+                 "free_bytes": 110 * MIB, "retry_would_succeed": False},
+        ["23.6 GiB of 24.0 GiB were in use by this process", "110 MiB were free"], "ask_for_more")
+
+
 def client_limit(report):
     return faults_of_ooms(
         report, {"class": "limit", "layer": "driver", "api": "cudaMalloc", "device": 0, "requested_bytes": 2 * GIB,
@@ -260,6 +268,8 @@ CASES = {
     "stack_limit": ([], ["1.48 GiB of it by local memory of threads", "local memory (by difference) 1.48 GiB",
                          "cudaDeviceSetLimit set the stack of a thread to 8.00 KiB",
                          "stack x multiprocessors x threads of each", "in raise_the_limit"], stack_limit),
+    "preallocated": (["--memory", "24G"], ["cudaMalloc of 120 MiB on GPU 0, the program went on: full"],
+                     preallocated),
     "client_limit": (["--fail", "cuMemAlloc:above=1GiB:out_of_memory"],
                      ["cudaMalloc of 2.00 GiB on GPU 0, the program went on: limit"], client_limit),
     "refused_with_room": (["--fail", "cuMemAlloc:above=1GiB:out_of_memory"],

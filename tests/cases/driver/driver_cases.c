@@ -201,6 +201,13 @@ static void client_limit(bool healthy)
     ask_for_more(healthy ? 256 * MIB : 2 * GIB);
 }
 
+/* One block for all that a framework will ever need; a library beside it finds nothing left. */
+static void preallocated(bool healthy)
+{
+    device_memory(healthy ? 18 * GIB : 24166 * MIB); /* of 24 GiB */
+    ask_for_more(120 * MIB);
+}
+
 /* ---- virtual memory ---------------------------------------------------------------------------
  */
 
@@ -373,6 +380,7 @@ static const struct {
     {"waiting_streams", waiting_streams},
     {"pinned_rounding", pinned_rounding},
     {"upstream_blocks", upstream_blocks},
+    {"preallocated", preallocated},
     {"client_limit", client_limit},
     {"refused_with_room", client_limit},
     {"address_space", address_space},
