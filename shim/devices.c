@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../formats/ring.h"
+#include "event_clock.h"
 #include "hook.h"
 #include "real_table.h"
 
@@ -282,15 +283,15 @@ struct measurement {
 static bool measure(struct measurement *measurement)
 {
     REAL(get_info, HOOK_cuMemGetInfo_v2, size_t *, size_t *);
-    measurement->began_ns = shim_now_ns();
+    measurement->began_ns = event_now_ns();
     if (get_info == NULL || !may_sample(measurement->began_ns)) {
         return false;
     }
     hook_own_calls_begin();
     bool known = get_info(&measurement->free_bytes, &measurement->total_bytes) == ABI_SUCCESS;
     hook_own_calls_end();
-    measurement->ended_ns = shim_now_ns();
-    uint64_t spent_ns = measurement->ended_ns - measurement->began_ns;
+    measurement->ended_ns = event_now_ns();
+    uint64_t spent_ns = event_ns_between(measurement->began_ns, measurement->ended_ns);
     atomic_fetch_add_explicit(&devices.spent_ns, spent_ns, memory_order_relaxed);
     hook_count_sample_ns(spent_ns);
     return known;
@@ -300,7 +301,7 @@ static bool measure(struct measurement *measurement)
 static void tell_measurement(const struct measurement *measurement, int device, uint64_t context,
                              const struct vs_event *near)
 {
-    uint64_t duration_ns = measurement->ended_ns - measurement->began_ns;
+    uint64_t duration_ns = event_ns_between(measurement->began_ns, measurement->ended_ns);
     struct vs_event event = {.kind = VS_KIND_SAMPLE,
                              .time_ns = measurement->began_ns,
                              .duration_ns =
@@ -371,7 +372,7 @@ static bool measure_into(struct vs_event *event)
     if (event->device != device || !measure(&measurement)) {
         return true;
     }
-    if (measurement.ended_ns - event->time_ns > VS_SAMPLED_WITHIN_NS) {
+    if (event_ns_between(event->time_ns, measurement.ended_ns) > VS_SAMPLED_WITHIN_NS) {
         return false;
     }
     event->free_bytes = measurement.free_bytes;

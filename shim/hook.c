@@ -13,6 +13,7 @@
 
 #include "../formats/ring.h"
 #include "devices.h"
+#include "event_clock.h"
 #include "lifecycle.h"
 #include "real_table.h"
 
@@ -341,7 +342,7 @@ void hook_before(struct hook_call *call)
             on_current_device(call)) {
             devices_sample_apart(&call->event);
         }
-        call->start_ns = shim_now_ns();
+        call->start_ns = event_now_ns();
         if (has(call->event.kind, TRAIT_INTENT)) {
             announce(call);
         }
@@ -413,7 +414,7 @@ static bool is_dull(const struct hook_call *call)
 static void conclude(struct hook_call *call, uint64_t end_ns)
 {
     struct vs_event *event = &call->event;
-    uint64_t duration = end_ns - call->start_ns;
+    uint64_t duration = event_ns_between(call->start_ns, end_ns);
     bool is_failed = failed(call, event->result);
     bool is_beneath = carried_out_beneath(call);
     event->duration_ns = duration < UINT32_MAX ? (uint32_t)duration : UINT32_MAX;
@@ -448,7 +449,7 @@ int hook_after(struct hook_call *call, int result)
     int saved_errno = errno;
     call->event.result = result;
     if (!call->skip && shim_recording()) {
-        uint64_t end_ns = shim_now_ns();
+        uint64_t end_ns = event_now_ns();
         devices_after(&call->event);
         if (!call->passed_on) {
             conclude(call, end_ns);

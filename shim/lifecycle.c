@@ -206,6 +206,7 @@ static void start(struct lifecycle_page *page)
 {
     modules_refresh();
     config_find_collector();
+    event_clock_start();
     int status = begin_recording(page);
     if (status < 0) {
         set_phase(page, LIFECYCLE_FAILED);

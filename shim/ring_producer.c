@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "event_clock.h"
 #include "lifecycle.h"
 #include "stacks.h"
 #include "sys.h"
@@ -493,7 +494,7 @@ static uint32_t events_timed(struct shim_thread *thread)
 static void account_spent(struct vs_ring_header *ring, uint64_t since_ns, uint64_t waited_ns,
                           uint32_t events)
 {
-    uint64_t spent = shim_now_ns() - since_ns - waited_ns;
+    uint64_t spent = event_ns_between(since_ns + waited_ns, event_now_ns());
     uint64_t usual = spent < RARE_NS ? spent : RARE_NS;
     atomic_fetch_add_explicit(&ring->spent_ns, usual * events + (spent - usual),
                               memory_order_relaxed);
@@ -530,7 +531,7 @@ static inline void complete(struct vs_event *event, struct shim_thread *thread,
     }
     timing->events = events_timed(thread);
     timing->waited_before_ns = thread->waited_ns;
-    timing->began_ns = timing->events != 0 || event->time_ns == 0 ? shim_now_ns() : 0;
+    timing->began_ns = timing->events != 0 || event->time_ns == 0 ? event_now_ns() : 0;
     if (event->time_ns == 0) {
         event->time_ns = timing->began_ns;
     }
