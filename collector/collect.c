@@ -32,6 +32,11 @@
 #define BLOCKED_SLEEP_MOST_NS (20 * NS_PER_MS)
 #define RELEASES_PER_LAP 16U
 #define NVML_REPORTS_AT_ONCE 64U
+#define POPULATE_MOST_BYTES (64ULL << 20) /* of the ring, in some 20 ms: it is not drained meanwhile */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 static uint64_t now_ns(void)
 {
@@ -547,6 +552,18 @@ static int map_ring(struct collect *collect)
     return mapped == MAP_FAILED ? -errno : drain_open(&collect->drain, mapped, collect->ring_bytes);
 }
 
+/*
+ * The program then maps 64 KiB by a page fault and not one page. The ring has its room already, so
+ * this takes none; a file's pages would have to be written out. Kernels before 5.14 refuse, and the
+ * program faults for each page.
+ */
+static void populate_ring(const struct collect *collect)
+{
+    if (!collect->options.ring_path)
+        madvise(collect->drain.header, least(collect->ring_bytes, POPULATE_MOST_BYTES),
+                MADV_POPULATE_WRITE);
+}
+
 static bool thread_gone(void *context, uint32_t thread)
 {
     (void)context;
@@ -652,6 +669,8 @@ int collect_open(struct collect *collect, const struct options *options,
     flush(collect, now_ns());
     if (collect->output.error == 0)
         atomic_store(&collect->drain.header->collector_state, VS_COLLECTOR_READY);
+    /* Only now: the program waits for the state above. */
+    populate_ring(collect);
     if (collect->nvml)
         nvml_look(collect->nvml);
     watch_start(&collect->watch, &collect->target, collect->drain.header);

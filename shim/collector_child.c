@@ -143,8 +143,7 @@ static int size_ring(int descriptor, uint64_t wanted_bytes, uint64_t *cell_count
 static int map_ring(struct collector_launch *launch, int descriptor, uint64_t cell_count)
 {
     uint64_t bytes = ring_bytes_for(cell_count);
-    /* Not populated: a page fault each 32 events of the first lap, instead of 10 ms at the start.
-     */
+    /* Not populated, which would take 10 ms here: the collector does it beside the program. */
     long address =
         sys_call6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (address < 0 && address > -4096) {

@@ -32,6 +32,8 @@
 #define EVENT_CELLS 2U
 #define PENDING_CELL_BITS 7U
 #define INLINE inline __attribute__((always_inline)) /* an event's own copy, without the calls */
+/* Of the ring's room, so that a record seldom ends one: 8 KiB. The smallest ring has one per part. */
+#define STEP_CELLS (RING_MIN_CELLS / WAKE_PARTS)
 #define CELLS_AHEAD 16U /* far enough for the line to arrive, near enough for it to stay */
 
 #ifdef VS_TEST_POINTS
@@ -335,6 +337,29 @@ static INLINE void claim(struct vs_ring_header *ring, uint64_t position, uint32_
     TEST_POINT(RING_CLAIMED, position);
 }
 
+/*
+ * Of the first lap: a page that is read first is mapped together with those around it (64 KiB) that
+ * the collector has populated; one that is written first is mapped by itself. Where nothing is
+ * populated the read maps the one page that the next step would have begun with.
+ */
+static void map_ahead(struct vs_ring_header *ring, uint64_t next)
+{
+    if (next < 2 * ring->cell_count) {
+        atomic_load_explicit(&cell_at(ring, next + STEP_CELLS)->first.stamp, memory_order_relaxed);
+    }
+}
+
+/* A record ended at or beyond the end of its step. */
+static __attribute__((noinline)) void finish_step(struct vs_ring_header *ring, uint64_t position,
+                                                  uint64_t next)
+{
+    uint64_t part = ring->cell_count / WAKE_PARTS;
+    if (((position ^ next) & ~(part - 1)) != 0) {
+        ring_wake_consumer(ring);
+    }
+    map_ahead(ring, next);
+}
+
 static INLINE void commit(struct vs_ring_header *ring, uint64_t position, uint32_t cells)
 {
     TEST_POINT(RING_BODY_WRITTEN, position);
@@ -345,9 +370,9 @@ static INLINE void commit(struct vs_ring_header *ring, uint64_t position, uint32
     }
     atomic_store_explicit(&cell_at(ring, position)->first.stamp, position + 1,
                           memory_order_release);
-    uint64_t part = ring->cell_count / WAKE_PARTS;
-    if (((position ^ (position + cells)) & ~(part - 1)) != 0) {
-        ring_wake_consumer(ring);
+    uint64_t next = position + cells;
+    if (__builtin_expect(((position ^ next) & ~(uint64_t)(STEP_CELLS - 1)) != 0, 0)) {
+        finish_step(ring, position, next);
     }
 }
 

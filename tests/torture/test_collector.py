@@ -2,6 +2,7 @@
 """The collector alone, against a producer that shares no code with the shim:
 what reaches the file, how ends are told, and what it does when it cannot write."""
 
+import contextlib
 import json
 import os
 import signal
@@ -210,6 +211,32 @@ def test_idle_costs_nothing_and_it_leaves_with_its_process(lab):
     while collectors_of(process.pid) and time.monotonic() < until:
         time.sleep(0.02)
     equal("collectors left", collectors_of(process.pid), [])
+
+
+def mapped_of_ring(pid):
+    """(bytes that the process has mapped of its ring, the ring's size)"""
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    at = next(i for i, line in enumerate(lines) if "fake-ring" in line)
+    size, rss = (next(int(line.split()[1]) * 1024 for line in lines[at:] if line.startswith(word))
+                 for word in ("Size:", "Rss:"))
+    return rss, size
+
+
+def test_the_ring_is_populated_for_the_program(lab):
+    process = lab.start("events=0", "idle=4000", "cells=262144")
+    until = time.monotonic() + 3
+    rss, size = 0, 1
+    while rss < size and time.monotonic() < until:
+        time.sleep(0.05)
+        for pid in collectors_of(process.pid):
+            with contextlib.suppress(OSError, StopIteration):  # not executed yet, or not mapped
+                rss, size = mapped_of_ring(pid)
+    process.kill()
+    process.wait()
+    lab.report(process.pid)
+    check(size >= 16 << 20, f"a ring of {size} bytes")
+    equal("bytes of the ring that are mapped", rss, size)
 
 
 def test_cost_at_100000_events_a_second(lab):

@@ -5,6 +5,8 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -296,6 +298,65 @@ Test(ring, waiting_takes_at_most_one_percent_of_wall_time)
      */
     cr_assert_leq(consumer.ring->waited_ns, wall / 100 + 25 * MS);
 }
+
+/* ---- the first lap -------------------------------------------------------------------- */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#define LAP_BYTES (8U << 20)
+#define PAGE 4096U
+
+static long page_faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt;
+}
+
+/* Page faults of one lap through a ring whose pages exist, `populated` by another mapping of it. */
+static long faults_of_a_lap(bool populated)
+{
+    uint64_t cells = ring_cells_for(LAP_BYTES);
+    uint64_t bytes = ring_bytes_for(cells);
+    int fd = memfd_create("lap", 0);
+    cr_assert_eq(posix_fallocate(fd, 0, (off_t)bytes), 0);
+    lifecycle_ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *other = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (populated && madvise(other, bytes, MADV_POPULATE_WRITE) != 0) {
+        return -1;
+    }
+    ring_initialize(lifecycle_ring, cells, (uint32_t)getpid());
+    long before = page_faults();
+    for (uint64_t i = 1; i < cells / 2; i++) {
+        struct vs_event event = lab_event(i);
+        cr_assert_neq(shim_emit(&event), 0);
+    }
+    long faults = page_faults() - before;
+    munmap(other, bytes);
+    munmap(lifecycle_ring, bytes);
+    return faults;
+}
+
+#ifndef __SANITIZE_THREAD__ /* whose shadow has faults of its own */
+Test(ring, a_populated_ring_is_mapped_by_few_faults)
+{
+    long pages = LAP_BYTES / PAGE;
+    long populated = faults_of_a_lap(true);
+    if (populated < 0) {
+        return; /* this kernel cannot populate (Linux 5.14 can) */
+    }
+    cr_assert_lt(populated, pages / 4, "%ld faults for %ld pages", populated, pages);
+}
+
+Test(ring, a_ring_that_nobody_populated_takes_a_fault_for_each_page_and_no_more)
+{
+    long pages = LAP_BYTES / PAGE;
+    long faults = faults_of_a_lap(false);
+    cr_assert_leq(faults, pages + pages / 4, "%ld faults for %ld pages", faults, pages);
+}
+#endif
 
 /* ---- many producers --------------------------------------------------------------- */
 
