@@ -32,7 +32,8 @@
 #define BLOCKED_SLEEP_MOST_NS (20 * NS_PER_MS)
 #define RELEASES_PER_LAP 16U
 #define NVML_REPORTS_AT_ONCE 64U
-#define POPULATE_MOST_BYTES (64ULL << 20) /* of the ring, in some 20 ms: it is not drained meanwhile */
+#define POPULATE_MOST_BYTES \
+    (64ULL << 20) /* of the ring, in some 20 ms: it is not drained meanwhile */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "event_clock.h"
 #include "ring_producer.h"
 #include "sys.h"
 
@@ -230,6 +231,7 @@ static int prepare_collector(struct collector_launch *launch)
 {
     int status = open_standard();
     if (status == 0) {
+        launch->clock_is_counter = event_clock_is_counter();
         status = make_ring(launch);
     }
     if (status < 0) {

@@ -36,6 +36,7 @@ struct collector_launch {
     /* from the clones */
     struct vs_ring_header *ring;
     uint64_t mapped_bytes;
+    bool clock_is_counter; /* event_clock_is_counter() */
     int collector_pid;
     int error;             /* negative errno of the step that failed */
     _Atomic uint32_t done; /* the collector runs, or `error` says why not; a futex */

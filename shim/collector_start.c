@@ -257,8 +257,10 @@ int collector_start(struct collector_started *started, uint32_t forked_from)
         status = launch_clones(launch, area.base + (area.bytes & ~63UL));
     }
     if (status == 0) {
-        *started =
-            (struct collector_started){launch->ring, launch->mapped_bytes, launch->collector_pid};
+        *started = (struct collector_started){.ring = launch->ring,
+                                              .bytes = launch->mapped_bytes,
+                                              .clock_is_counter = launch->clock_is_counter,
+                                              .pid = launch->collector_pid};
     }
     /* A clone that stays, or one we gave up waiting for, still stands on its stack. */
     if (status != -ETIMEDOUT && !(launch->stay && status == 0)) {

@@ -36,6 +36,7 @@
 #ifndef VS_SHIM_COLLECTOR_START_H
 #define VS_SHIM_COLLECTOR_START_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vs_ring_header;
@@ -44,7 +45,8 @@ struct vs_ring_header;
 struct collector_started {
     struct vs_ring_header *ring; /* mapped shared and MADV_DONTFORK */
     uint64_t bytes;
-    int pid; /* of the collector, in our pid namespace */
+    bool clock_is_counter; /* event_clock_is_counter() */
+    int pid;               /* of the collector, in our pid namespace */
 };
 
 /*

@@ -269,7 +269,8 @@ static bool may_sample(uint64_t now_ns)
     }
     uint64_t none = 0;
     atomic_compare_exchange_strong(&devices.began_ns, &none, now_ns);
-    uint64_t elapsed_ns = now_ns - atomic_load_explicit(&devices.began_ns, memory_order_relaxed);
+    uint64_t elapsed_ns =
+        event_ns_between(atomic_load_explicit(&devices.began_ns, memory_order_relaxed), now_ns);
     return atomic_load_explicit(&devices.spent_ns, memory_order_relaxed) <=
            elapsed_ns / SAMPLE_SHARE + SAMPLE_ALLOWANCE_NS;
 }
@@ -291,7 +292,7 @@ static bool measure(struct measurement *measurement)
     bool known = get_info(&measurement->free_bytes, &measurement->total_bytes) == ABI_SUCCESS;
     hook_own_calls_end();
     measurement->ended_ns = event_now_ns();
-    uint64_t spent_ns = event_ns_between(measurement->began_ns, measurement->ended_ns);
+    uint64_t spent_ns = measurement->ended_ns - measurement->began_ns;
     atomic_fetch_add_explicit(&devices.spent_ns, spent_ns, memory_order_relaxed);
     hook_count_sample_ns(spent_ns);
     return known;
@@ -301,7 +302,7 @@ static bool measure(struct measurement *measurement)
 static void tell_measurement(const struct measurement *measurement, int device, uint64_t context,
                              const struct vs_event *near)
 {
-    uint64_t duration_ns = event_ns_between(measurement->began_ns, measurement->ended_ns);
+    uint64_t duration_ns = measurement->ended_ns - measurement->began_ns;
     struct vs_event event = {.kind = VS_KIND_SAMPLE,
                              .time_ns = measurement->began_ns,
                              .duration_ns =
@@ -372,7 +373,7 @@ static bool measure_into(struct vs_event *event)
     if (event->device != device || !measure(&measurement)) {
         return true;
     }
-    if (event_ns_between(event->time_ns, measurement.ended_ns) > VS_SAMPLED_WITHIN_NS) {
+    if (measurement.ended_ns - event->time_ns > VS_SAMPLED_WITHIN_NS) {
         return false;
     }
     event->free_bytes = measurement.free_bytes;

@@ -414,7 +414,7 @@ static bool is_dull(const struct hook_call *call)
 static void conclude(struct hook_call *call, uint64_t end_ns)
 {
     struct vs_event *event = &call->event;
-    uint64_t duration = event_ns_between(call->start_ns, end_ns);
+    uint64_t duration = end_ns - call->start_ns;
     bool is_failed = failed(call, event->result);
     bool is_beneath = carried_out_beneath(call);
     event->duration_ns = duration < UINT32_MAX ? (uint32_t)duration : UINT32_MAX;

@@ -13,6 +13,7 @@
 
 #include "collector_start.h"
 #include "config.h"
+#include "event_clock.h"
 #include "real_dl.h"
 #include "ring_producer.h"
 #include "stacks.h"
@@ -181,6 +182,7 @@ static int begin_recording(struct lifecycle_page *page)
     lifecycle.collector_pid = started.pid;
     lifecycle.messages_printed = 0;
     lifecycle_ring = started.ring;
+    event_clock_start(started.clock_is_counter);
     atomic_store(&page->generation, lifecycle.generation);
     stacks_begin();
     hand_over_unrecorded(started.ring);
@@ -206,7 +208,6 @@ static void start(struct lifecycle_page *page)
 {
     modules_refresh();
     config_find_collector();
-    event_clock_start();
     int status = begin_recording(page);
     if (status < 0) {
         set_phase(page, LIFECYCLE_FAILED);

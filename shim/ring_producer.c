@@ -32,7 +32,8 @@
 #define EVENT_CELLS 2U
 #define PENDING_CELL_BITS 7U
 #define INLINE inline __attribute__((always_inline)) /* an event's own copy, without the calls */
-/* Of the ring's room, so that a record seldom ends one: 8 KiB. The smallest ring has one per part. */
+/* Of the ring's room, so that a record seldom ends one: 8 KiB. The smallest ring has one per part.
+ */
 #define STEP_CELLS (RING_MIN_CELLS / WAKE_PARTS)
 #define CELLS_AHEAD 16U /* far enough for the line to arrive, near enough for it to stay */
 

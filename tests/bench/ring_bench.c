@@ -2,10 +2,10 @@
 /*
  * What one event costs its producer, without stacks: our ring, a queue behind a
  * mutex, and, where LTTng-UST is installed, a tracepoint with the same fields.
- * `clock` is the clock read alone; `order` is that and a place in one order over all
- * threads, nothing written: what no queue with one order can go below.
+ * `clock` is our clock read alone, `monotonic` one of CLOCK_MONOTONIC; `order` is that and a place
+ * in one order over all threads, nothing written: what no queue with one order can go below.
  *
- *   ring_bench clock|order|ring|mutex|lttng THREADS EVENTS ROUNDS
+ *   ring_bench clock|monotonic|order|ring|mutex|lttng THREADS EVENTS ROUNDS
  *
  * Each round every thread emits its share of EVENTS at once into a ring that has
  * been written to before and has room for all of them; draining it is not timed.
@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../shim/event_clock.h"
 #include "../unit/ring_lab.h"
 
 #ifdef VS_WITH_LTTNG
@@ -53,6 +54,13 @@ typedef uint64_t emit_function(struct vs_event *event);
 
 static uint64_t emit_clock(struct vs_event *event)
 {
+    event->time_ns = event_now_ns();
+    return event->time_ns;
+}
+
+/* The clock that events stand for, as a program reads it. */
+static uint64_t emit_monotonic(struct vs_event *event)
+{
     event->time_ns = shim_now_ns();
     return event->time_ns;
 }
@@ -61,13 +69,13 @@ static _Alignas(128) _Atomic uint64_t next_place;
 
 static uint64_t emit_order(struct vs_event *event)
 {
-    event->time_ns = shim_now_ns();
+    event->time_ns = event_now_ns();
     return 1 + atomic_fetch_add_explicit(&next_place, 1, memory_order_relaxed);
 }
 
 static uint64_t emit_mutex(struct vs_event *event)
 {
-    event->time_ns = shim_now_ns();
+    event->time_ns = event_now_ns();
     pthread_mutex_lock(&queue.mutex);
     uint64_t sequence = ++queue.head;
     struct vs_sequenced_event *slot = &queue.slots[sequence % queue.capacity];
@@ -148,6 +156,8 @@ static int choose(const char *name, uint64_t events)
 {
     if (strcmp(name, "clock") == 0) {
         emit = emit_clock;
+    } else if (strcmp(name, "monotonic") == 0) {
+        emit = emit_monotonic;
     } else if (strcmp(name, "order") == 0) {
         emit = emit_order;
     } else if (strcmp(name, "ring") == 0) {
@@ -175,7 +185,8 @@ int main(int argc, char **argv)
     static double ns_per_event[ROUNDS_MAX];
     pthread_t threads[64];
     if (argc != 5) {
-        fprintf(stderr, "usage: ring_bench clock|order|ring|mutex|lttng THREADS EVENTS ROUNDS\n");
+        fprintf(stderr,
+                "usage: ring_bench clock|monotonic|order|ring|mutex|lttng THREADS EVENTS ROUNDS\n");
         return 2;
     }
     unsigned count = (unsigned)atoi(argv[2]);
@@ -190,6 +201,7 @@ int main(int argc, char **argv)
         return 77;
     }
     events_each = events / count;
+    event_clock_start(event_clock_is_counter());
     pthread_barrier_init(&barrier, NULL, count + 1);
     for (unsigned i = 0; i < count; i++) {
         pthread_create(&threads[i], NULL, produce, (void *)(uintptr_t)i);

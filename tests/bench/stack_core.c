@@ -12,6 +12,7 @@
 #endif
 
 #define LAB_HAS_STACKS
+#include "../../shim/event_clock.h"
 #include "../unit/ring_lab.h"
 
 #define RING_BYTES (16U << 20)
@@ -29,6 +30,7 @@ SHIM_EXPORT void bench_begin(unsigned depth)
     shim_config.want_native = true;
     shim_config.want_python = true;
     shim_config.depth = depth;
+    event_clock_start(event_clock_is_counter());
     consumer = lab_open(RING_BYTES);
     memset((char *)consumer.ring + VS_RING_HEADER_BYTES, 1,
            consumer.ring->cell_count * VS_CELL_BYTES);

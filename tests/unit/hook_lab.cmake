@@ -33,7 +33,7 @@ if(NOT TARGET hook_lab)
 
   # Sanitizers see the hooks as the test's own code.
   set(lab_sources hook_lab.c ${shim}/thread_state.c ${shim}/modules.c ${shim}/real_dl.c)
-  foreach(source IN ITEMS cuda_abi devices elf_object hook hook_dlsym hook_driver hook_framework
+  foreach(source IN ITEMS cuda_abi devices elf_object event_clock hook hook_dlsym hook_driver hook_framework
                           hook_names hook_nccl hook_oneflow hook_runtime hook_torch real_table
                           torch_peak)
     list(APPEND lab_sources "${shim}/${source}.c")
