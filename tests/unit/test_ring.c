@@ -301,6 +301,8 @@ Test(ring, waiting_takes_at_most_one_percent_of_wall_time)
 
 /* ---- the first lap -------------------------------------------------------------------- */
 
+#ifndef __SANITIZE_THREAD__ /* whose shadow has faults of its own */
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -339,7 +341,6 @@ static long faults_of_a_lap(bool populated)
     return faults;
 }
 
-#ifndef __SANITIZE_THREAD__ /* whose shadow has faults of its own */
 Test(ring, a_populated_ring_is_mapped_by_few_faults)
 {
     long pages = LAP_BYTES / PAGE;
