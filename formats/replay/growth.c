@@ -104,6 +104,9 @@ static inline void note_more(struct vs_growth *growth, struct vs_track *track, i
     }
     track->levels[track->level_count++] = (struct vs_level){growth->tick, count, bytes};
     growth->made_tick = growth->tick;
+    growth->made_ns = growth->state->now_ns;
+    if (growth->began_ns == 0)
+        growth->began_ns = growth->made_ns;
     if (track->graphs != growth->graphs) {
         track->graphs = growth->graphs;
         track->allocs_before = track->allocs;
@@ -131,6 +134,8 @@ static inline void note_less(struct vs_growth *growth, struct vs_track *track, i
 {
     if (track->fall_count == 0 && track->fall_bytes == 0)
         note_fall(track, growth->tick);
+    if (growth->made_tick + 1 == growth->tick)
+        growth->over_ns = growth->state->now_ns;
     track->fall_bytes -= bytes;
     track->fall_count -= count;
     track->frees += count != 0;

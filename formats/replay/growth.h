@@ -79,6 +79,7 @@ struct vs_steps {
     uint64_t count;    /* of whole steps */
     double confidence; /* 1 marked; found: the share of the program's places that keep to them */
     bool churning;     /* what marks them is given back */
+    bool few;          /* of a program that frees nothing, less than it takes for sure */
 };
 
 /*
@@ -161,12 +162,14 @@ struct vs_growth {
     size_t object_count, object_room;
     struct vs_sizes object_index; /* by kind and site: position + 1 */
     uint32_t tick;
-    uint32_t from_tick;  /* of a window's beginning */
-    uint32_t made_tick;  /* of the last allocation */
-    uint32_t graph_tick; /* of the last graph instantiated */
-    uint32_t graphs;     /* how many were */
-    int32_t live;        /* blocks and objects followed */
-    uint32_t *fell_to;   /* for every number up to `live`: when so many or fewer were last left */
+    uint32_t from_tick;         /* of a window's beginning */
+    uint32_t made_tick;         /* of the last allocation */
+    uint32_t graph_tick;        /* of the last graph instantiated */
+    uint32_t graphs;            /* how many were */
+    int32_t live;               /* blocks and objects followed */
+    uint64_t began_ns, made_ns; /* of the first allocation, of the last one */
+    uint64_t over_ns;           /* of the first free behind the last one; old where there is none */
+    uint32_t *fell_to; /* for every number up to `live`: when so many or fewer were last left */
     size_t fell_room;
     int64_t *fell_held; /* beside fell_to: what the watched device's top layer held then */
     size_t fell_held_room;

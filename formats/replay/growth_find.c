@@ -314,6 +314,7 @@ static void fill_rates(const struct vs_steps *steps, const struct series *series
 struct trial {
     const struct vs_growth *growth;
     const struct vs_steps *steps;
+    const struct vs_places *places;
     const struct member *members;
     size_t count;
     struct series *series, *loop_series; /* in the steps, in the rounds of another loop */
@@ -383,6 +384,39 @@ static int evidence_of_rounds(const struct trial *trial, const struct stretch *s
     return 0;
 }
 
+/* ---- a program that frees nothing ------------------------------------------------------------ */
+
+static bool builds(const struct vs_frame *frame)
+{
+    const char *dot = strrchr(frame->function, '.');
+    const char *name = dot == NULL ? frame->function : dot + 1;
+    return strcmp(name, "__init__") == 0 || strcmp(name, "_apply") == 0 ||
+           strstr(name, "load") != NULL;
+}
+
+/* Asked for by Python, but not to build a model or to load its weights. */
+static bool is_in_a_loop(const struct trial *trial)
+{
+    const struct vs_frame *frames = NULL;
+    const struct vs_place *place = &trial->places->items[trial->members[0].place];
+    long count = vs_places_frames(trial->places, place, &frames);
+    bool python = false;
+    for (long i = 0; i < count; i++) {
+        if (frames[i].kind != VS_FRAME_PYTHON || frames[i].function == NULL)
+            continue;
+        python = true;
+        if (builds(&frames[i]))
+            return false;
+    }
+    return python;
+}
+
+/* A model's layers are of different sizes, and buffers of C programs are made at the start. */
+static bool may_be_set_up(const struct trial *trial, const struct stretch *stretch)
+{
+    return trial->steps->few && (!is_regular(stretch, stretch->alike) || !is_in_a_loop(trial));
+}
+
 /* Adds the place to the list if it grows with the steps. 0 or -ENOMEM. */
 static int judge(const struct trial *trial, struct vs_grown_list *list)
 {
@@ -398,6 +432,8 @@ static int judge(const struct trial *trial, struct vs_grown_list *list)
     int result = measure(trial->series, &stretch, &counts_alike);
     if (result != 0)
         return result;
+    if (may_be_set_up(trial, &stretch))
+        return 0;
     int confidence = evidence(trial->series, &stretch, counts_alike);
     if (confidence == 0)
         confidence = evidence_of_rounds(trial, &stretch, counts_alike);
@@ -525,12 +561,16 @@ static void release_series(struct series *series)
     free(series->counts);
 }
 
-static int judge_all(const struct vs_growth *growth, const struct vs_steps *steps,
-                     const struct member *members, size_t count, struct vs_grown_list *out)
+static int judge_all(const struct vs_growth *growth, const struct vs_places *places,
+                     const struct vs_steps *steps, const struct member *members, size_t count,
+                     struct vs_grown_list *out)
 {
     struct series series = {0}, loop_series = {0};
-    struct trial trial = {
-        .growth = growth, .steps = steps, .series = &series, .loop_series = &loop_series};
+    struct trial trial = {.growth = growth,
+                          .steps = steps,
+                          .places = places,
+                          .series = &series,
+                          .loop_series = &loop_series};
     bool room = make_series(&series, steps->windows) && make_series(&loop_series, 0);
     int result = room ? 0 : -ENOMEM;
     for (size_t first = 0, next; first < count && result == 0; first = next) {
@@ -559,8 +599,11 @@ int vs_growth_find(struct vs_growth *growth, const struct vs_places *places,
         return result;
     size_t count;
     struct member *members = collect(growth, places, &out->steps, &count);
-    result = members == NULL ? -ENOMEM : judge_all(growth, &out->steps, members, count, out);
+    result =
+        members == NULL ? -ENOMEM : judge_all(growth, places, &out->steps, members, count, out);
     free(members);
+    if (out->steps.few && out->count == 0)
+        out->steps = (struct vs_steps){0}; /* set-up is no step */
     if (result != 0)
         vs_grown_release(out);
     else if (out->count > 1)

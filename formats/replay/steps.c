@@ -18,7 +18,8 @@ enum {
     SHORT_ROUND = 8,
     CHURN_ALLOCS = 3,
     STEPS_OF_A_GRAPH = 4, /* at most, for a graph's capture to be the step */
-    ALONE_STEPS = 1000    /* of a site whose memory never comes back, to be taken for steps */
+    ALONE_STEPS = 1000,   /* of a site whose memory never comes back, to be taken for steps */
+    FEW_STEPS = 32        /* where nothing at all comes back, and that up to the end */
 };
 
 /* ---- the list of occurrences ------------------------------------------------------------- */
@@ -465,6 +466,12 @@ static uint64_t steps_of(const struct vs_beats *beats)
     return beats->count < 2 ? 0 : (beats->count - 1) * (beats->period / beats->every);
 }
 
+/* With the last one, of which the end is not known, and those before it was a candidate. */
+static uint64_t rounds_of(const struct vs_beats *beats)
+{
+    return beats->seen / beats->every;
+}
+
 static uint32_t span_of(const struct vs_beats *beats)
 {
     return beats->count < 2 ? 0 : beats->items[beats->count - 1].tick - beats->items[0].tick;
@@ -498,8 +505,22 @@ struct candidate {
     bool churning;
 };
 
+/* Buffers that are made at the start are used for far longer than it took to make them. */
+static bool goes_on_to_the_end(const struct vs_growth *growth)
+{
+    uint64_t end = growth->over_ns > growth->made_ns ? growth->over_ns : growth->state->now_ns;
+    return (growth->made_ns - growth->began_ns) * 2 >= end - growth->began_ns;
+}
+
+static bool are_enough_alone(const struct vs_growth *growth, const struct vs_track *track,
+                             const struct vs_beats *beats, const struct rates *rates)
+{
+    return steps_of(beats) >= ALONE_STEPS || (steps_of(beats) >= FEW_STEPS && track->object == 0 &&
+                                              rates->count == 0 && goes_on_to_the_end(growth));
+}
+
 static bool is_eligible(const struct vs_growth *growth, const struct vs_track *track,
-                        enum part part)
+                        enum part part, const struct rates *rates)
 {
     const struct vs_beats *beats =
         track->candidate == 0 ? NULL : growth->candidates[track->candidate - 1];
@@ -510,7 +531,8 @@ static bool is_eligible(const struct vs_growth *growth, const struct vs_track *t
     uint64_t span = span_of(beats);
     if (churns(track))
         return span * 10 >= whole * 3 && is_even(beats);
-    return steps_of(beats) >= ALONE_STEPS && span * 10 >= whole * 8 && is_even(beats);
+    return are_enough_alone(growth, track, beats, rates) && span * 10 >= whole * 8 &&
+           is_even(beats);
 }
 
 /* Of those about as frequent: the one known from its beginning, then where least is live. */
@@ -547,7 +569,7 @@ static size_t list_candidates(struct vs_growth *growth, enum part part, const st
             settle(beats, rates);
         cut(beats, from);
         uint64_t steps = allocs_in(growth, track, part) / beats->every;
-        if (steps != 0 && is_eligible(growth, track, part))
+        if (steps != 0 && is_eligible(growth, track, part, rates))
             out[count++] = (struct candidate){beats, share_in_step(rates, steps), churns(track)};
     }
     return count;
@@ -559,21 +581,35 @@ static double fit_of(const struct candidate *candidate)
     return candidate->share.sites * candidate->share.allocs;
 }
 
+static const struct candidate *best_fit(const struct candidate *candidates, size_t count)
+{
+    const struct candidate *best = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (best == NULL || candidates[i].churning > best->churning ||
+            (candidates[i].churning == best->churning && fit_of(&candidates[i]) > fit_of(best)))
+            best = &candidates[i];
+    return best;
+}
+
+/* About as good, and a whole number of them in each of the best: else the layers of a model that
+ * changes. */
+static bool is_as_good(const struct candidate *candidate, const struct candidate *best)
+{
+    uint64_t steps = rounds_of(candidate->beats), least = rounds_of(best->beats);
+    uint64_t times = (steps + least / 2) / least;
+    return candidate->churning == best->churning && fit_of(candidate) * 100 >= fit_of(best) * 36 &&
+           (steps < least || is_about(steps, times * least));
+}
+
 /*
  * The most frequent one that a good part of the sites keeps to, or most of what is
  * allocated: everything keeps to the evaluation after every tenth step as well.
  */
 static const struct candidate *choose(const struct candidate *candidates, size_t count)
 {
-    const struct candidate *chosen = NULL;
-    double best = 0;
-    bool churning = false;
-    for (size_t i = 0; i < count; i++) {
-        best = fit_of(&candidates[i]) > best ? fit_of(&candidates[i]) : best;
-        churning = churning || candidates[i].churning;
-    }
+    const struct candidate *chosen = NULL, *best = best_fit(candidates, count);
     for (size_t i = 0; i < count; i++)
-        if (candidates[i].churning == churning && fit_of(&candidates[i]) * 100 >= best * 36 &&
+        if (is_as_good(&candidates[i], best) &&
             (chosen == NULL || is_better(&candidates[i], chosen)))
             chosen = &candidates[i];
     return chosen;
@@ -591,7 +627,9 @@ static int find_in(struct vs_growth *growth, enum part part, struct vs_steps *ou
             *out = (struct vs_steps){.source = VS_STEPS_FOUND,
                                      .beats = chosen->beats,
                                      .confidence = chosen->share.sites,
-                                     .churning = chosen->churning};
+                                     .churning = chosen->churning,
+                                     .few = !chosen->churning &&
+                                            steps_of(chosen->beats) < ALONE_STEPS};
         free(rates.counts);
     }
     free(candidates);
@@ -617,11 +655,20 @@ static bool are_captures(const struct vs_growth *growth, const struct vs_steps *
             are_in_captures(growth, steps->beats));
 }
 
-/* Capturing is set-up where something else comes back behind the last graph. */
+/* They are made anew for the steps, not once before them. */
+static bool graphs_come_and_go(const struct vs_growth *growth)
+{
+    for (size_t i = 0; i < growth->object_count; i++)
+        if (growth->objects[i].object == VS_OBJECT_GRAPH_EXEC + 1 && churns(&growth->objects[i]))
+            return true;
+    return false;
+}
+
+/* Capturing is set-up where graphs stay, and something else comes back behind the last one. */
 static int find_unmarked(struct vs_growth *growth, struct vs_steps *out)
 {
     int result = find_in(growth, ALL_OF_IT, out);
-    if (result != 0 || growth->graph_tick <= growth->from_tick ||
+    if (result != 0 || growth->graph_tick <= growth->from_tick || graphs_come_and_go(growth) ||
         (out->beats != NULL && !are_captures(growth, out)))
         return result;
     if (out->beats != NULL && are_in_captures(growth, out->beats))

@@ -243,18 +243,92 @@ Test(growth, that_stopped_is_none)
     end(&program);
 }
 
-/* Model building is a loop, too; without anything that comes and goes it is no step. */
-Test(growth, needs_steps)
+/* Nothing is ever freed: two blocks for each of `rounds` rounds, every `odd`th of another size. */
+static void keep_all(struct program *program, uint32_t line, int rounds, int odd)
+{
+    begin(program, true);
+    for (int i = 0; i < rounds; i++) {
+        make(program, line, i % odd == odd - 1 ? 16384 : 4096);
+        make(program, line + 1, i % odd == odd - 1 ? 2048 : 512);
+    }
+}
+
+static void expect_set_up(struct program *program, const char *what)
+{
+    find(program);
+    cr_expect_eq(program->grown.steps.source, VS_STEPS_NONE, "%s has steps", what);
+    cr_expect_eq(program->grown.count, 0, "%s grows", what);
+    end(program);
+}
+
+/* Setting up is a loop, too; without anything that comes and goes it is no step. */
+Test(growth, setting_up_is_no_step)
+{
+    struct program program;
+    keep_all(&program, BUILDS, 300, 1000);
+    expect_set_up(&program, "a constructor");
+    keep_all(&program, 1, 300, 4);
+    expect_set_up(&program, "a row of weights of several sizes");
+    keep_all(&program, 1, 20, 1000);
+    expect_set_up(&program, "a short row");
+    keep_all(&program, 1, 300, 1000);
+    program.lab.time_ns += 20000; /* 600 events took 6,000 ns */
+    lab_put(&program.lab, (struct vs_event){.kind = VS_KIND_MARK});
+    expect_set_up(&program, "a row of buffers that is used for long");
+}
+
+Test(growth, all_that_a_loop_makes_stays)
+{
+    struct program program;
+    keep_all(&program, 1, 60, 1000);
+    find(&program);
+    cr_assert_eq(program.grown.count, 2, "%zu", program.grown.count);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct vs_grown *grown = &program.grown.items[i];
+        cr_expect_eq(line_of(&program, grown), i + 1);
+        cr_expect_eq(grown->bytes_per_step, i == 0 ? 4096 : 512, "%g", grown->bytes_per_step);
+        cr_expect_eq(grown->confidence, VS_GROWTH_MEDIUM);
+    }
+    end(&program);
+}
+
+/* A graph captured, launched and destroyed in each step. */
+Test(growth, graphs_captured_anew_are_steps)
+{
+    struct vs_event begin_it = {.kind = VS_KIND_CAPTURE_BEGIN, .stream = 3};
+    struct program program;
+    begin(&program, true);
+    for (uint64_t step = 1; step <= 40; step++) {
+        lab_put(&program.lab, begin_it);
+        infer_lines(&program, 101, 109);
+        lab_put(&program.lab,
+                (struct vs_event){.kind = VS_KIND_CAPTURE_END, .stream = 3, .handle = 0x700});
+        object(&program, VS_KIND_GRAPH_INSTANTIATE, 111, 0x800);
+        object(&program, VS_KIND_GRAPH_EXEC_DESTROY, 112, 0x800);
+        leak(&program);
+    }
+    find(&program);
+    cr_assert_eq(program.grown.count, 1, "%zu", program.grown.count);
+    cr_expect_eq(line_of(&program, program.grown.items), LEAK);
+    end(&program);
+}
+
+/* Layers come to a model while it is trained: steps are whole passes, not layers. */
+Test(growth, a_model_that_becomes_deeper_has_the_same_steps)
 {
     struct program program;
     begin(&program, true);
-    for (int i = 0; i < 300; i++) {
-        make(&program, 1, 4096);
-        make(&program, 2, 512);
+    for (int step = 0; step < 80; step++) {
+        infer_lines(&program, 20, 60);
+        for (int layer = 0; layer < 3 + step / 10; layer++)
+            infer_lines(&program, 61, 75);
+        leak(&program);
     }
     find(&program);
-    cr_assert_eq(program.grown.steps.source, VS_STEPS_NONE);
-    cr_assert_eq(program.grown.count, 0);
+    cr_assert_eq(program.grown.count, 1, "%zu", program.grown.count);
+    cr_expect_eq(line_of(&program, program.grown.items), LEAK);
+    cr_expect_eq(program.grown.items[0].bytes_per_step, 512, "%g",
+                 program.grown.items[0].bytes_per_step);
     end(&program);
 }
 
