@@ -27,15 +27,16 @@ OTHER_STEPS = {"answers": 39, "gradients_to_zero": 39, "evaluation_between": 24}
 OBJECTS = {"modules": "module", "communicators": "stream"}
 
 
-def faults_of_mutant(name, report, program=PROGRAM):
+def faults_of_mutant(name, report, program=PROGRAM, other_steps=None, objects=None):
+    other_steps, objects = other_steps or OTHER_STEPS, objects or OBJECTS
     places = report["growth"]
     if len(places) != 1:
         return [f"{len(places)} places grow: {places}"]
-    grown, kind = places[0], OBJECTS.get(name, "bytes")
+    grown, kind = places[0], objects.get(name, "bytes")
     wanted = {"kind": kind, "count_per_step": 1, "bytes_per_step": 512 if kind == "bytes" else 0}
-    if name in OTHER_STEPS:
-        wanted = {"kind": kind, "end_count": OTHER_STEPS[name],
-                  "end_bytes": 512 * OTHER_STEPS[name],
+    if name in other_steps:
+        wanted = {"kind": kind, "end_count": other_steps[name],
+                  "end_bytes": 512 * other_steps[name],
                   "grown_bytes": 512 * grown["grown_count"]}
     faults = [f"{field} is {grown[field]}, not {value}" for field, value in wanted.items()
               if grown[field] != value]

@@ -11,11 +11,12 @@ SKIPPED = 77
 
 def run_test(test):
     """The exit status of test(arguments); SKIPPED where there is no PyTorch. The options: --bin DIR
-    (of vramscope), --simgpu SCRIPT, --python PYTHON."""
+    (of vramscope), --simgpu SCRIPT, --python PYTHON; words behind them are `names`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, type=pathlib.Path)
     parser.add_argument("--simgpu", required=True)
     parser.add_argument("--python", default=os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
+    parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     if not arguments.python:
         print("no PyTorch: set VRAMSCOPE_TORCH_PYTHON (scripts/torch-env prints it)")

@@ -553,16 +553,16 @@ PROGRAMS = {program.__name__: program for program in (
     varying_depth, scaler_skips, gradients_to_zero, evaluation_behind, evaluation_between)}
 
 
-def run(words):
+def run(programs, words):
     global leaking
     name, *rest = words.split()
     leaking = rest == ["leak"]
     torch.manual_seed(0)
-    PROGRAMS[name]()
+    programs[name]()
     torch.cuda.synchronize()
 
 
-def main():
+def main(programs):
     """Each case in a process of its own, forked before the device is touched."""
     failed, running = False, {}
     waiting = sys.argv[1:]
@@ -571,7 +571,7 @@ def main():
             case = waiting.pop(0)
             child = os.fork()
             if child == 0:
-                run(case)
+                run(programs, case)
                 sys.exit(0)
             running[child] = case
         child, status = os.wait()
@@ -580,4 +580,5 @@ def main():
     sys.exit(failed)
 
 
-main()
+if __name__ == "__main__":
+    main(PROGRAMS)
