@@ -209,7 +209,12 @@ void report_describe_growth(const struct report *report, char *out, size_t room)
 static void print_steps(const struct page *page, const struct vs_steps *steps)
 {
     char text[320];
-    if (steps->source == VS_STEPS_FOUND)
+    if (steps->source == VS_STEPS_FOUND && steps->few)
+        snprintf(text, sizeof(text),
+                 "%s steps, found from what is allocated again and again; nothing is freed "
+                 "meanwhile, they may be no steps",
+                 page_count(steps->count).text);
+    else if (steps->source == VS_STEPS_FOUND)
         snprintf(text, sizeof(text),
                  "%s steps, found from what is allocated again and again: %.0f %% of the places "
                  "that come and go keep to them%s",
@@ -220,6 +225,13 @@ static void print_steps(const struct page *page, const struct vs_steps *steps)
                  page_count(steps->count).text,
                  steps->source == VS_STEPS_MARKED ? "marks" : "names");
     page_wrap(page, 2, text);
+}
+
+/* All that had stayed was still in the program's reach when its steps were over. */
+static bool was_held(const struct line *line)
+{
+    return line->object == 0 ? line->given_back_bytes >= line->grown_bytes
+                             : line->given_back_count >= line->grown_count;
 }
 
 static void print_line(const struct page *page, const struct report *report,
@@ -235,12 +247,13 @@ static void print_line(const struct page *page, const struct report *report,
     int columns = NAME_COLUMNS;
     for (const char *at = name.text; *at != 0; at++)
         columns += ((unsigned char)*at & 0xc0U) == 0x80U;
-    fprintf(page->out, "  %-*s %10s %6s %7" PRId64 " %11s  %s\n", columns, name.text,
+    fprintf(page->out, "  %-*s %10s %6s %7" PRId64 " %11s  %s%s\n", columns, name.text,
             line->object == 0 ? amount_text(line).text : "-",
             number_text(line->count_per_step).text, line->first_step,
             line->object == 0 ? size_text(line->grown_bytes).text
                               : page_count((uint64_t)line->grown_count).text,
-            line->behind ? "likely *" : vs_growth_word(line->confidence, line->falls));
+            line->behind ? "likely *" : vs_growth_word(line->confidence, line->falls),
+            was_held(line) ? " +" : "");
 }
 
 void report_print_growth(const struct page *page, const struct report *report)
@@ -253,15 +266,19 @@ void report_print_growth(const struct page *page, const struct report *report)
         fprintf(page->out, "  %-*s %10s %6s %7s %11s\n", NAME_COLUMNS, "", "per step", "blocks",
                 "since", "by now");
     }
-    bool behind = false;
+    bool behind = false, held = false;
     for (size_t i = 0; i < lines.count && i < rows; i++) {
         print_line(page, report, &lines.items[i]);
         behind = behind || lines.items[i].behind;
+        held = held || was_held(&lines.items[i]);
         if (i == 0)
             report_print_stack(page, report, 6, lines.items[i].place, true);
     }
     if (behind)
         fprintf(page->out, "  * with each round of a loop that went on behind the last step\n");
+    if (held)
+        fprintf(page->out, "  + held until after the last step, then given back: results that a "
+                           "program gathers look like this\n");
     if (lines.count > rows)
         fprintf(page->out, "  … and %zu more (--json has all)\n", lines.count - rows);
     free(lines.items);
