@@ -273,8 +273,8 @@ Test(lifetimes, without_steps_short_lives_are_temporaries)
     begin(&program);
     struct block first = make(&program, INPUT, MIB), short_lived = make(&program, INNER, 8 * MIB);
     drop(&program, &short_lived);
-    for (uint32_t i = 0; i < 400; i++)
-        make(&program, KEPT, 512);
+    for (uint32_t i = 0; i < 400; i++) /* of several sizes: set-up, no steps */
+        make(&program, KEPT, 512 + i % 3 * 512);
     drop(&program, &first);
     find(&program);
     cr_expect_eq(program.found.rule, VS_LIFE_UNKNOWN);
