@@ -217,14 +217,14 @@ Test(recent, without_steps_a_share_of_the_run)
     struct program program;
     begin(&program);
     for (unsigned i = 0; i < 2000; i++)
-        make(&program, i % 2 == 0 ? LARGE : KEPT, 4096);
+        make(&program, i % 2 == 0 ? LARGE : KEPT, i / 2 % 2 == 0 ? 4096 : 8192); /* no loop */
     find(&program);
     const struct vs_recent *recent = vs_recent_of(&program.recents, 0);
     cr_assert_eq(program.grown.steps.source, VS_STEPS_NONE);
     cr_expect_eq(recent->rule, VS_RECENT_BY_SHARE);
     cr_expect_eq(recent->total.last_count, 20);
     cr_expect_eq(recent->total.before_count, 60);
-    cr_expect_eq(sums_of(&program, LARGE)->last_bytes, 10 * 4096);
+    cr_expect_eq(sums_of(&program, LARGE)->last_bytes, 5 * 4096 + 5 * 8192);
     end(&program);
 }
 
