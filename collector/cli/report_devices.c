@@ -210,6 +210,7 @@ static void print_device(const struct page *page, const struct report *report,
                 page_alarm(page), page_count(mismatches).text, plural(mismatches),
                 report_framework_name(summary, device), page_plain(page));
     print_bands(page, summary, device);
+    report_print_beside(page, report, device);
     print_stack_limit(page, report, device);
     report_print_categories(page, report, device);
 }

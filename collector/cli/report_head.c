@@ -47,13 +47,17 @@ static struct share largest_share(const struct vs_summary *summary,
                                                            "local memory of threads (a limit)",
                                                        [VS_IMPLICIT_OTHER] = "CUDA itself"};
     struct share largest = {"", 0};
+    struct report_foreign foreign = report_foreign_of(summary, device, bands);
     for (size_t i = 0; i < bands->owners; i++)
         keep_larger(&largest, report_owner_title(summary, bands->by_owner[i].owner),
                     bands->by_owner[i].bytes);
-    for (int i = 0; i < VS_IMPLICITS; i++)
-        keep_larger(&largest, implicit[i], bands->implicit[i]);
-    keep_larger(&largest, "other processes", bands->other_process);
-    keep_larger(&largest, "nobody that the trace shows", bands->unexplained);
+    for (int i = 0; i < VS_IMPLICITS; i++) /* but for what may as well be others' */
+        if (i == VS_IMPLICIT_CONTEXT || foreign.uncertain <= bands->implicit[i] / 2)
+            keep_larger(&largest, implicit[i], bands->implicit[i]);
+    keep_larger(&largest, "other processes", foreign.theirs);
+    keep_larger(&largest, "nobody that the trace shows", foreign.unexplained);
+    keep_larger(&largest, "CUDA itself or other processes (which, is not known)",
+                foreign.uncertain);
     keep_larger(&largest, report_framework_name(summary, device), bands->backed);
     return largest;
 }
@@ -63,7 +67,18 @@ static int64_t fullest(const struct vs_device_state *device)
     return device->measured ? device->used_peak : device->layers[VS_LAYER_DRIVER].peak_bytes;
 }
 
-/* The device to speak of: the one that a request failed on, else the fullest. */
+/* The same without what was not this process's. */
+static int64_t own_fullest(const struct vs_summary *summary, const struct vs_device_state *device)
+{
+    const struct vs_bands *bands = device->measured ? vs_peaks_used(&summary->peaks, device) : NULL;
+    if (bands == NULL)
+        return fullest(device);
+    struct report_foreign foreign = report_foreign_of(summary, device, bands);
+    int64_t others = foreign.theirs > 0 ? foreign.theirs : 0;
+    return fullest(device) - others - (foreign.unexplained > 0 ? foreign.unexplained : 0);
+}
+
+/* The device to speak of: the one that a request failed on, else that with most of its own. */
 static const struct vs_device_state *device_in_question(const struct report *report)
 {
     const struct vs_oom *oom = vs_summary_fatal_oom(report->summary);
@@ -75,7 +90,8 @@ static const struct vs_device_state *device_in_question(const struct report *rep
     for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
         const struct vs_device_state *device = report->summary->state->devices[i];
         if (device != NULL && !report_hides_device(report, device->device) &&
-            (most == NULL || fullest(device) > fullest(most)))
+            (most == NULL ||
+             own_fullest(report->summary, device) > own_fullest(report->summary, most)))
             most = device;
     }
     return most;
@@ -280,46 +296,20 @@ static void describe_place(const struct report *report, const struct vs_device_s
              title, asleep);
 }
 
-/*
- * " A context on GPU 0, too, which it hardly uses: 300 MiB, made by train.py:12 in load.", or
- * nothing: of the first other device whose context costs more than all that was ever taken there.
- */
-static void describe_context(const struct report *report, const struct vs_device_state *most,
-                             char *out, size_t room)
-{
-    const struct vs_state *state = report->summary->state;
-    out[0] = 0;
-    for (size_t i = DEVICE_OFFSET; i < VS_DEVICE_SLOTS; i++) {
-        const struct vs_device_state *device = state->devices[i];
-        if (device == NULL || device == most || !device->context_seen ||
-            report_hides_device(report, device->device))
-            continue;
-        int64_t taken = device->layers[VS_LAYER_DRIVER].peak_bytes;
-        int64_t context = device->implicit_bytes[VS_IMPLICIT_CONTEXT];
-        if (context <= taken || most->layers[VS_LAYER_DRIVER].peak_bytes <= taken)
-            continue;
-        struct page_text by = report_by(report, device->context_site);
-        snprintf(out, room,
-                 " It has a context on GPU %d, too, which it hardly uses: %s, made %s%s.",
-                 device->device, size_text(context).text,
-                 by.text[0] != 0 ? "by " : "by an unknown call", by.text);
-        return;
-    }
-}
-
 /* The first thing read: what came of it, how much, whose and from where, and what grows. */
 void report_print_answer(const struct page *page, const struct report *report)
 {
     const struct vs_device_state *most = device_in_question(report);
-    char use[320], place[448], context[240], growth[640], text[1700];
+    char use[320], others[320], place[448], also[320], growth[640], text[2200];
     print_end(page, report);
     if (most == NULL || fullest(most) == 0)
         return;
     describe_use(report->summary, most, use, sizeof(use));
     describe_place(report, most, place, sizeof(place));
-    describe_context(report, most, context, sizeof(context));
+    report_describe_beside(report, most, others, sizeof(others));
+    report_describe_elsewhere(report, most, also, sizeof(also));
     report_describe_growth(report, growth, sizeof(growth));
-    snprintf(text, sizeof(text), "%s%s%s%s", use, place, context, growth);
+    snprintf(text, sizeof(text), "%s%s%s%s%s", use, others, place, also, growth);
     page_wrap(page, 0, text);
 }
 

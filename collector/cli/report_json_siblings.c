@@ -9,6 +9,7 @@ static json_t *traced_json(const struct vs_sibling *sibling, const struct vs_sib
     json_set(object, "traced", json_true());
     json_set(object, "file", json_text(sibling->file));
     json_set(object, "device_bytes", json_integer(use->device_bytes));
+    json_set(object, "implicit_bytes", json_integer(use->implicit));
     json_set(object, "uncertain_bytes", json_integer(use->uncertain));
     json_set(object, "allocated_bytes", json_integer_if(use->framework, use->allocated));
     json_set(object, "reserved_bytes", json_integer_if(use->framework, use->reserved));
@@ -66,6 +67,40 @@ static json_t *sibling_json(const struct report *report, const struct vs_sibling
     return object;
 }
 
+static json_t *context_json(const struct vs_sibling_line *line)
+{
+    if (line->function == NULL)
+        return json_null();
+    json_t *object = json_object();
+    json_set(object, "function", json_text(line->function));
+    json_set(object, "file", line->file == NULL ? json_null() : json_text(line->file));
+    json_set(object, "line", json_integer_if(line->line != 0, line->line));
+    return object;
+}
+
+/* What they held when the device on which most was others' was fullest. */
+static json_t *at_peak_json(const struct report *report)
+{
+    const struct vs_siblings *siblings = &report->summary->siblings;
+    struct vs_sibling_peak peak = vs_siblings_peak(report->summary);
+    if (peak.device < 0)
+        return json_null();
+    json_t *object = json_object(), *list = json_array();
+    for (size_t i = 0; i < siblings->count; i++) {
+        const struct vs_sibling *sibling = &siblings->items[i];
+        if (!sibling->peak->there)
+            continue;
+        json_t *process = traced_json(sibling, sibling->peak);
+        json_set(process, "rank", json_integer_if(sibling->rank >= 0, sibling->rank));
+        json_set(process, "context_made_by", context_json(&sibling->context));
+        json_array_append_new(list, process);
+    }
+    json_set(object, "device", json_integer(peak.device));
+    json_set(object, "time_ns", json_count(vs_summary_at(report->summary, peak.time_ns)));
+    json_set(object, "processes", list);
+    return object;
+}
+
 json_t *report_json_siblings(const struct report *report)
 {
     const struct vs_siblings *siblings = &report->summary->siblings;
@@ -80,6 +115,7 @@ json_t *report_json_siblings(const struct report *report)
         json_set(skip, "why", json_text(siblings->skips[i].why));
         json_array_append_new(skipped, skip);
     }
+    json_set(object, "at_peak", at_peak_json(report));
     json_set(object, "traces", traces);
     json_set(object, "skipped", skipped);
     json_set(object, "looked_into",

@@ -66,6 +66,29 @@ void report_print_calls(const struct page *page, const struct report *report);
 /* report_communicators.c: NCCL's, and the memory of each. */
 void report_print_shared(const struct page *page, const struct report *report);
 void report_print_communicators(const struct page *page, const struct report *report);
+/*
+ * report_beside.c: of what a device had in use when it was fullest, what is not certain to be
+ * this process's, by NVML and by the traces beside this one.
+ */
+struct report_foreign {
+    int64_t theirs;      /* other processes', traced or not */
+    int64_t traced;      /* of it by their own traces */
+    int64_t unexplained; /* nobody's; may be below zero */
+    int64_t uncertain;   /* of what is by difference, beyond the context: may be theirs */
+    size_t processes;    /* traced ones that held some */
+    const struct vs_sibling *most; /* the one of these that held most; NULL none */
+};
+struct report_foreign report_foreign_of(const struct vs_summary *summary,
+                                        const struct vs_device_state *device,
+                                        const struct vs_bands *bands);
+/* " Of that 1.00 GiB was held by …", or "". */
+void report_describe_beside(const struct report *report, const struct vs_device_state *device,
+                            char *out, size_t room);
+/* " It also holds 400 MiB of GPU 0 …": a device beside the one spoken of; or "". */
+void report_describe_elsewhere(const struct report *report, const struct vs_device_state *device,
+                               char *out, size_t room);
+void report_print_beside(const struct page *page, const struct report *report,
+                         const struct vs_device_state *device);
 /* report_others.c: why this trace of its folder was chosen, and a table of the others. */
 void report_print_chosen(const struct page *page, const struct report *report);
 void report_print_others(const struct page *page, const struct report *report);
@@ -81,6 +104,9 @@ struct report_stack {
     long count, named;
 };
 struct report_stack report_stack_of(const struct report *report, const struct vs_place *place);
+/* A frame as places are named after it. */
+void report_frame_title(const struct report *report, const struct vs_frame *frame,
+                        enum vs_group_by by, char *out, size_t room);
 /* "train.py:42 in step", as far as `by` goes; without a stack what was called by whom. */
 void report_place_title(const struct report *report, const struct vs_place *place,
                         enum vs_group_by by, char *out, size_t room);

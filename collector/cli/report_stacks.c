@@ -143,7 +143,7 @@ static void python_title(const struct report *report, const struct vs_frame *fra
         snprintf(out, room, "%s:%" PRIu32 " in %s", file, frame->line, function);
 }
 
-static void frame_title(const struct report *report, const struct vs_frame *frame,
+void report_frame_title(const struct report *report, const struct vs_frame *frame,
                         enum vs_group_by by, char *out, size_t room)
 {
     if (frame->kind == VS_FRAME_PYTHON)
@@ -188,7 +188,7 @@ void report_place_title(const struct report *report, const struct vs_place *plac
 {
     struct report_stack stack = report_stack_of(report, place);
     if (stack.named >= 0)
-        frame_title(report, &stack.frames[stack.named], by, out, room);
+        report_frame_title(report, &stack.frames[stack.named], by, out, room);
     else
         call_title(report->summary, vs_places_site(report->places, place), out, room);
 }
@@ -336,7 +336,7 @@ static void print_folded(const struct page *page, const struct report *report, i
         if (i > first)
             print_run(page, report, indent, stack->frames + first, i - first);
         first = i + 1;
-        frame_title(report, &stack->frames[i], VS_BY_LINE, title, sizeof(title));
+        report_frame_title(report, &stack->frames[i], VS_BY_LINE, title, sizeof(title));
         fprintf(page->out, "%*s%s\n", indent, "",
                 page_fit(title, (size_t)(PAGE_WIDTH - indent)).text);
     }

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frames.h"
 #include "grow.h"
 #include "layers.h"
+#include "places.h"
 #include "reader_facts.h"
 #include "segments.h"
 #include "summary.h"
@@ -16,6 +18,11 @@
 
 /* Walking the live blocks for every failure of a long run must stay affordable. */
 #define WALK_LIMIT 20000000ULL
+/* What others hold is asked for from so many bytes, and from one in so many, of a peak. */
+#define FOREIGN_LEAST (32LL << 20)
+#define FOREIGN_SHARE 16
+/* NVML's first answer, about once a second, tells what of a context's difference was others'. */
+#define ANSWERED_WITHIN_NS 2000000000ULL
 
 bool vs_siblings_concern(const struct vs_oom *oom)
 {
@@ -30,10 +37,43 @@ static bool has_uuid(const struct vs_device_def *device)
     return device != NULL && memcmp(device->uuid, none, sizeof(none)) != 0;
 }
 
+/* What was in use at a device's highest, and is not certain to be this process's. */
+static int64_t foreign_bytes(const struct vs_summary *summary, const struct vs_device_state *device)
+{
+    const struct vs_bands *bands = vs_peaks_used(&summary->peaks, device);
+    if (bands == NULL || !has_uuid(vs_summary_device_def(summary, device->device)))
+        return 0;
+    int64_t implicit = 0, bytes = bands->other_process;
+    for (int i = 0; i < VS_IMPLICITS; i++)
+        implicit += bands->implicit[i];
+    bytes += implicit < bands->implicit_uncertainty ? implicit : bands->implicit_uncertainty;
+    bytes += bands->unexplained > 0 ? bands->unexplained : 0;
+    return bytes >= FOREIGN_LEAST && bytes >= device->used_peak / FOREIGN_SHARE ? bytes : 0;
+}
+
+struct vs_sibling_peak vs_siblings_peak(const struct vs_summary *summary)
+{
+    struct vs_sibling_peak peak = {.device = -1};
+    int64_t most = 0;
+    for (size_t i = 0; i < VS_DEVICE_SLOTS && vs_summary_fatal_oom(summary) == NULL; i++) {
+        const struct vs_device_state *device = summary->state->devices[i];
+        if (device == NULL || device->device < 0 || !device->measured)
+            continue;
+        int64_t bytes = foreign_bytes(summary, device);
+        if (bytes > most) {
+            most = bytes;
+            peak = (struct vs_sibling_peak){device->device, device->used_peak_ns};
+        }
+    }
+    return peak;
+}
+
 bool vs_siblings_wanted(const struct vs_summary *summary)
 {
     if (vs_fact_text(summary->process, "boot_id")[0] == 0)
         return false;
+    if (vs_siblings_peak(summary).device >= 0)
+        return true;
     for (size_t i = 0; i < summary->ooms.count; i++) {
         const struct vs_oom *oom = &summary->ooms.items[i];
         if (vs_siblings_concern(oom) && has_uuid(vs_summary_device_def(summary, oom->device)))
@@ -44,11 +84,12 @@ bool vs_siblings_wanted(const struct vs_summary *summary)
 
 /* ---- one trace ------------------------------------------------------------------------- */
 
-/* A failure that a trace is asked about; those of one trace are in order of time. */
+/* A moment that a trace is asked about; those of one trace are in order of time. */
 struct question {
     uint64_t time_ns;
-    size_t oom;     /* its place in the summary */
+    size_t use;     /* place of the failure in the summary, or behind all of them: the peak */
     int16_t device; /* of the sibling */
+    int64_t context_of_others; /* what had been taken off the context by then */
 };
 
 struct looking {
@@ -57,6 +98,7 @@ struct looking {
     struct vs_state *state;
     json_t *process, *clock, *end;
     uint64_t start_ns, end_ns; /* of the process; `end_ns` UINT64_MAX: not known */
+    bool itself;               /* a copy of the trace that asks */
     struct question *questions;
     size_t question_count;
     uint64_t walked_blocks;
@@ -83,21 +125,28 @@ static int by_time(const void *a, const void *b)
     return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
 }
 
+static void ask(struct looking *looking, uint64_t time_ns, size_t use, int device)
+{
+    if (time_ns < looking->start_ns || time_ns > looking->end_ns)
+        return;
+    struct question question = {
+        .time_ns = time_ns, .use = use, .device = same_device(looking, device)};
+    if (question.device >= 0)
+        looking->questions[looking->question_count++] = question;
+}
+
 static int find_questions(struct looking *looking)
 {
     const struct vs_ooms *ooms = &looking->summary->ooms;
+    struct vs_sibling_peak peak = vs_siblings_peak(looking->summary);
     looking->questions = calloc(ooms->count + 1, sizeof(*looking->questions));
     if (looking->questions == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < ooms->count; i++) {
-        const struct vs_oom *oom = &ooms->items[i];
-        if (!vs_siblings_concern(oom) || oom->time_ns < looking->start_ns ||
-            oom->time_ns > looking->end_ns)
-            continue;
-        struct question question = {oom->time_ns, i, same_device(looking, oom->device)};
-        if (question.device >= 0)
-            looking->questions[looking->question_count++] = question;
-    }
+    for (size_t i = 0; i < ooms->count; i++)
+        if (vs_siblings_concern(&ooms->items[i]))
+            ask(looking, ooms->items[i].time_ns, i, ooms->items[i].device);
+    if (peak.device >= 0)
+        ask(looking, peak.time_ns, ooms->count, peak.device);
     qsort(looking->questions, looking->question_count, sizeof(*looking->questions), by_time);
     return 0;
 }
@@ -118,19 +167,50 @@ static void take_releasable(struct looking *looking, const struct vs_device_stat
     vs_layout_release(&layout);
 }
 
-static void answer(struct looking *looking, const struct question *question)
+static bool copy(const char *text, char **out)
+{
+    *out = text == NULL ? NULL : strdup(text);
+    return text == NULL || *out != NULL;
+}
+
+/* Which line made the context of a device. 0 or -ENOMEM. */
+static int find_context(struct looking *looking, const struct vs_device_state *device)
+{
+    const struct vs_site *site = vs_state_site(looking->state, device->context_site);
+    struct vs_sibling_line *line = &looking->sibling.context;
+    struct vs_frames *frames = NULL;
+    const struct vs_frame *stack;
+    if (site == NULL || site->stack == 0)
+        return 0;
+    int result = vs_frames_new(looking->reader, &frames);
+    long count = result != 0 ? result : vs_frames_of(frames, site->stack, &stack);
+    long named = count > 0 ? vs_places_frame(stack, (size_t)count) : -1;
+    if (named >= 0) {
+        line->line = stack[named].line;
+        line->python = stack[named].kind == VS_FRAME_PYTHON;
+        if (!copy(stack[named].file, &line->file) || !copy(stack[named].module, &line->module) ||
+            !copy(stack[named].function, &line->function))
+            count = -ENOMEM;
+    }
+    vs_frames_free(frames);
+    return count < 0 ? (int)count : 0;
+}
+
+static void answer(struct looking *looking, struct question *question)
 {
     const struct vs_device_state *device = vs_state_device(looking->state, question->device);
-    struct vs_sibling_use *use = &looking->sibling.use[question->oom];
+    struct vs_sibling_use *use = &looking->sibling.use[question->use];
     struct vs_bands bands;
     if (device == NULL)
         return;
     vs_state_bands(looking->state, device, &bands);
+    question->context_of_others = bands.context_of_others;
     int64_t implicit = 0;
     for (int i = 0; i < VS_IMPLICITS; i++)
         implicit += bands.implicit[i];
     use->uncertain = implicit < bands.implicit_uncertainty ? implicit : bands.implicit_uncertainty;
-    use->device_bytes = bands.backed + bands.direct + implicit - use->uncertain;
+    use->implicit = implicit - use->uncertain;
+    use->device_bytes = bands.backed + bands.direct + use->implicit;
     use->there = use->device_bytes != 0 || device->framework_seen;
     use->framework = device->framework_seen;
     if (!use->framework)
@@ -154,31 +234,50 @@ static size_t first_answered(const struct looking *looking, uint64_t begin_ns)
     return next;
 }
 
-/* The state before the first event behind each failure is the one at that failure. */
+/* What NVML said only after a moment was not the context's then. */
+static void settle(struct looking *looking, const struct question *question)
+{
+    const struct vs_device_state *device = vs_state_device(looking->state, question->device);
+    struct vs_sibling_use *use = &looking->sibling.use[question->use];
+    if (device == NULL || !use->there)
+        return;
+    int64_t taken = device->context_of_others - question->context_of_others;
+    if (taken > use->implicit)
+        taken = use->implicit;
+    use->implicit -= taken;
+    use->device_bytes -= taken;
+}
+
+/* The state before the first event behind each moment is the one at it. */
 static int fold(struct looking *looking)
 {
     const struct vs_sequenced_event *events;
     uint64_t in_keyframe = vs_reader_status(looking->reader)->keyframe_events, passed = 0;
+    uint64_t until_ns =
+        looking->questions[looking->question_count - 1].time_ns + ANSWERED_WITHIN_NS;
     size_t count, next = 0;
     int got, result = 0;
-    while (next < looking->question_count && result == 0 &&
+    bool over = false;
+    while (!over && result == 0 &&
            (got = vs_reader_next_block(looking->reader, &events, &count)) != 0) {
         if (got < 0) {
             looking->sibling.whole = false;
             break;
         }
-        for (size_t i = 0; i < count && result == 0; i++) {
+        for (size_t i = 0; i < count && result == 0 && !over; i++) {
             if (passed++ == in_keyframe && in_keyframe != 0)
                 next = first_answered(looking, events[i].event.time_ns);
             while (passed > in_keyframe && next < looking->question_count &&
                    events[i].event.time_ns > looking->questions[next].time_ns)
                 answer(looking, &looking->questions[next++]);
-            result =
-                next < looking->question_count ? vs_state_event(looking->state, &events[i]) : 0;
+            over = events[i].event.time_ns > until_ns;
+            result = over ? 0 : vs_state_event(looking->state, &events[i]);
         }
     }
     while (next < looking->question_count && result == 0)
         answer(looking, &looking->questions[next++]);
+    for (size_t i = 0; i < looking->question_count; i++)
+        settle(looking, &looking->questions[i]);
     return result;
 }
 
@@ -194,13 +293,16 @@ static int describe(struct looking *looking, const char *file)
     sibling->parent_pid = vs_fact_count(looking->process, "parent_pid");
     sibling->start_ns = looking->start_ns;
     sibling->whole = vs_trace_is_sound(status) && status->sequence_gaps == 0;
-    sibling->use = calloc(looking->summary->ooms.count, sizeof(*sibling->use));
+    const json_t *rank = json_object_get(looking->process, "rank");
+    sibling->rank = json_is_integer(rank) ? json_integer_value(rank) : -1;
+    sibling->use = calloc(looking->summary->ooms.count + 1, sizeof(*sibling->use));
+    sibling->peak = sibling->use == NULL ? NULL : &sibling->use[looking->summary->ooms.count];
     bool made = sibling->file != NULL && sibling->title != NULL && sibling->exe != NULL &&
                 sibling->use != NULL;
     return made ? 0 : -ENOMEM;
 }
 
-/* Of the same machine, and when it began and ended. */
+/* Another process of the same machine, and when it began and ended. */
 static bool is_related(struct looking *looking)
 {
     looking->process = vs_reader_fact(looking->reader, "process");
@@ -211,14 +313,19 @@ static bool is_related(struct looking *looking)
     if (looking->end_ns == 0)
         looking->end_ns = UINT64_MAX;
     const char *boot_id = vs_fact_text(looking->process, "boot_id");
-    return boot_id[0] != 0 &&
-           strcmp(boot_id, vs_fact_text(looking->summary->process, "boot_id")) == 0;
+    const json_t *asking = looking->summary->process;
+    json_t *began = json_object_get(looking->summary->clock, "start");
+    looking->itself =
+        looking->start_ns == vs_fact_count(began, "monotonic_ns") &&
+        vs_fact_count(looking->process, "pid") == vs_fact_count(asking, "pid");
+    return boot_id[0] != 0 && strcmp(boot_id, vs_fact_text(asking, "boot_id")) == 0 &&
+           !looking->itself;
 }
 
 static bool was_there(const struct looking *looking)
 {
     for (size_t i = 0; i < looking->question_count; i++)
-        if (looking->sibling.use[looking->questions[i].oom].there)
+        if (looking->sibling.use[looking->questions[i].use].there)
             return true;
     return false;
 }
@@ -234,7 +341,14 @@ static int look(struct looking *looking, const char *file)
         result = vs_state_create(&names, &looking->state);
     if (result == 0)
         result = vs_reader_prepare(looking->reader, looking->state);
-    return result == 0 ? fold(looking) : result;
+    if (result == 0)
+        result = fold(looking);
+    struct vs_sibling_peak peak = vs_siblings_peak(looking->summary);
+    const struct vs_device_state *device =
+        peak.device < 0 || result != 0
+            ? NULL
+            : vs_state_device(looking->state, same_device(looking, peak.device));
+    return device == NULL || !looking->sibling.peak->there ? result : find_context(looking, device);
 }
 
 static void release_sibling(struct vs_sibling *sibling)
@@ -243,6 +357,9 @@ static void release_sibling(struct vs_sibling *sibling)
     free(sibling->title);
     free(sibling->exe);
     free(sibling->use);
+    free(sibling->context.file);
+    free(sibling->context.module);
+    free(sibling->context.function);
 }
 
 static int skip(struct vs_siblings *siblings, const char *file, int why)
@@ -271,6 +388,7 @@ int vs_siblings_add(struct vs_summary *summary, const char *path, const char *fi
     if (result != 0)
         return result == -ENOMEM ? result : skip(siblings, file, result);
     result = look(&looking, file);
+    siblings->traces -= looking.itself;
     bool kept = result == 0 && looking.question_count != 0 && was_there(&looking);
     if (kept &&
         !vs_grow(&siblings->items, &siblings->room, siblings->count + 1, sizeof(*siblings->items)))

@@ -122,6 +122,21 @@ static void note_first_answer(struct vs_device_state *device, int64_t bytes)
     device->conclusion_count = 0;
 }
 
+/* What a measurement had shown before NVML told of it was this; only the rest moves the device. */
+static void note_later_answer(struct vs_device_state *device, int64_t change)
+{
+    int64_t seen = device->measured ? device_unexplained(device) : 0;
+    if (change > 0)
+        seen = seen < 0 ? 0 : seen < change ? seen : change;
+    else
+        seen = seen > 0 ? 0 : seen > change ? seen : change;
+    if (seen == 0)
+        return;
+    device->base_others += seen;
+    device->settled_others += seen;
+    device->conclusion_count = 0;
+}
+
 static void note_answered(struct vs_device_state *device, uint64_t processes)
 {
     device->others_known = true;
@@ -153,6 +168,8 @@ static void note_other_process(struct vs_state *state, const struct vs_event *ev
     *bytes = event->size;
     if (device->first_answers > 0)
         note_first_answer(device, change);
+    else
+        note_later_answer(device, change);
     if (event->size == 0)
         vs_sizes_remove(&device->others, event->handle);
 }

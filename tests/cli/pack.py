@@ -35,8 +35,10 @@ def check_trace(checker, folder, trace):
     found, bad = members(out)
     if done.returncode != 0 or list(found) != MEMBERS or bad is not None:
         checker.fail("an archive of five members", [trace], done)
-    (folder / "inside.vscope").write_bytes(found["trace.vscope"])
-    texts = [unpacked(folder / "inside.vscope"), *found.values(), done.stdout.encode()]
+    inside = folder / "inside" / "trace.vscope"  # beside the others it would be looked into
+    inside.parent.mkdir(exist_ok=True)
+    inside.write_bytes(found["trace.vscope"])
+    texts = [unpacked(inside), *found.values(), done.stdout.encode()]
     for secret in SECRETS:
         if any(secret in text for text in texts):
             checker.fail(f"{secret} is not in the archive", [trace], done)

@@ -69,6 +69,32 @@ Test(device, the_first_answer_is_about_before)
     lab_close(&lab);
 }
 
+/* What a measurement has seen before NVML tells of it is not in use twice. */
+Test(device, an_answer_that_comes_late_moves_nothing)
+{
+    struct lab lab = lab_open();
+    other(&lab, 0, 0);
+    call(&lab, VS_KIND_CONTEXT_RETAIN, 16 * GIB - 500 * MIB);
+    lab_sample(&lab, 16 * GIB - 800 * MIB);
+    other(&lab, 9, 200 * MIB);
+    struct vs_bands bands = lab_bands(&lab);
+    cr_assert_eq(bands.device, (int64_t)(800 * MIB));
+    cr_assert_eq(bands.unexplained, (int64_t)(100 * MIB));
+    other(&lab, 9, 350 * MIB);
+    bands = lab_bands(&lab);
+    cr_assert_eq(bands.device, (int64_t)(850 * MIB), "50 MiB are news");
+    cr_assert_eq(bands.unexplained, 0);
+    lab_sample(&lab, 16 * GIB - 500 * MIB); /* its end is seen before it is told, too */
+    other(&lab, 9, 0);
+    bands = lab_bands(&lab);
+    cr_assert_eq(bands.device, (int64_t)(500 * MIB));
+    cr_assert_eq(bands.implicit[VS_IMPLICIT_CONTEXT], (int64_t)(500 * MIB));
+    cr_assert_eq(bands.unexplained, 0);
+    cr_assert_eq(lab_device(&lab)->used_peak, (int64_t)(850 * MIB));
+    lab_check_identities(&lab);
+    lab_close(&lab);
+}
+
 /* The memory of a limit may be taken by a launch, long after the call. */
 Test(device, a_limit_costs_when_it_takes_effect)
 {

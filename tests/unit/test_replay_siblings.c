@@ -48,6 +48,8 @@ Test(siblings, without_a_boot_id_or_a_failure_nobody_is_looked_for)
     struct vs_oom oom = failure(VS_OOM_FULL);
     struct vs_summary *summary = calloc(1, sizeof(*summary));
     cr_assert_not_null(summary);
+    summary->state = calloc(1, sizeof(*summary->state));
+    cr_assert_not_null(summary->state);
     summary->process = json_object();
     summary->ooms.items = &oom;
     summary->ooms.count = 1;
@@ -56,6 +58,7 @@ Test(siblings, without_a_boot_id_or_a_failure_nobody_is_looked_for)
     summary->ooms.count = 0;
     cr_expect_not(vs_siblings_wanted(summary), "no failure");
     json_decref(summary->process);
+    free(summary->state);
     free(summary);
 }
 

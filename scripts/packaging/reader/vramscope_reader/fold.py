@@ -86,7 +86,7 @@ class Device:
         self.base_used = self.base_own = self.base_others = self.used = 0
         self.used_peak = self.used_peak_ns = 0
         self.peak_is_measured = False
-        self.open = 0          # contexts that ended: what went with them shows in the next measurement
+        self.open = 0          # what shows in the next measurement only: contexts that ended, others' moves
         self.why_not = None    # why its use is not known exactly
         self.others, self.other_bytes, self.first_answers = {}, 0, 0
         self.contexts, self.primary, self.retains = set(), 0, 0
@@ -344,7 +344,7 @@ class Fold(Memory, Pools, Vmm):
         if device.open:
             # What the context took with it is not known: at most this was in use.
             if device.used + device.calls * PAGE > device.used_peak:
-                device.why_not = device.why_not or "a context ended"
+                device.why_not = device.why_not or "a context ended, or another process moved memory"
         elif device.used > device.used_peak:
             device.used_peak, device.used_peak_ns = device.used, self.now_ns
             device.peak_is_measured = moved == 0
@@ -378,6 +378,8 @@ class Fold(Memory, Pools, Vmm):
         if device.first_answers > 0:  # it was there before the first measurement
             device.first_answers -= 1
             device.base_others += change
+        elif device.measured and change != 0:  # the last measurement may have seen it already
+            device.open += 1
         if event.size == 0:
             del device.others[event.handle]
 
