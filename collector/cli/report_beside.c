@@ -60,14 +60,14 @@ static void line_title(const struct report *report, const struct vs_sibling_line
 {
     out[0] = 0;
     if (line->function != NULL)
-        report_frame_title(report,
-                           &(struct vs_frame){.kind = line->python ? VS_FRAME_PYTHON
-                                                                   : VS_FRAME_NATIVE,
-                                              .function = line->function,
-                                              .file = line->file,
-                                              .line = line->line,
-                                              .module = line->module},
-                           VS_BY_LINE, out, room);
+        report_frame_title(
+            report,
+            &(struct vs_frame){.kind = line->python ? VS_FRAME_PYTHON : VS_FRAME_NATIVE,
+                               .function = line->function,
+                               .file = line->file,
+                               .line = line->line,
+                               .module = line->module},
+            VS_BY_LINE, out, room);
 }
 
 /* "pid 77 (rank 1)". */
@@ -141,8 +141,8 @@ void report_print_beside(const struct page *page, const struct report *report,
             snprintf(cache, sizeof(cache), "%s reserved, ", size_text(use->reserved).text);
         name_sibling(sibling, name, sizeof(name));
         snprintf(text, sizeof(text), "%s, %.60s: %s: %scontext and the like %s%s", name,
-                 vs_sibling_name(sibling),
-                 size_text(use->device_bytes).text, cache, size_text(use->implicit).text, by);
+                 vs_sibling_name(sibling), size_text(use->device_bytes).text, cache,
+                 size_text(use->implicit).text, by);
         page_wrap(page, 4, text);
     }
     if (more != 0)

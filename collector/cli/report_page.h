@@ -71,11 +71,11 @@ void report_print_communicators(const struct page *page, const struct report *re
  * this process's, by NVML and by the traces beside this one.
  */
 struct report_foreign {
-    int64_t theirs;      /* other processes', traced or not */
-    int64_t traced;      /* of it by their own traces */
-    int64_t unexplained; /* nobody's; may be below zero */
-    int64_t uncertain;   /* of what is by difference, beyond the context: may be theirs */
-    size_t processes;    /* traced ones that held some */
+    int64_t theirs;                /* other processes', traced or not */
+    int64_t traced;                /* of it by their own traces */
+    int64_t unexplained;           /* nobody's; may be below zero */
+    int64_t uncertain;             /* of what is by difference, beyond the context: may be theirs */
+    size_t processes;              /* traced ones that held some */
     const struct vs_sibling *most; /* the one of these that held most; NULL none */
 };
 struct report_foreign report_foreign_of(const struct vs_summary *summary,

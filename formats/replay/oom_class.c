@@ -329,6 +329,31 @@ static bool decided_by_cache(const struct vs_ooms *ooms, struct vs_oom *oom,
     return true;
 }
 
+/* What was missing lay freed in pools of the driver, which keep it until they are told to trim. */
+static bool decided_by_driver_pools(const struct vs_ooms *ooms, struct vs_oom *oom)
+{
+    struct vs_pools_kept kept = vs_state_pools_kept(ooms->state, oom->device);
+    if (oom->free_bytes > INT64_MAX || oom->free_bytes >= oom->requested ||
+        (uint64_t)(kept.trimmable + kept.stuck) < oom->requested - oom->free_bytes)
+        return false;
+    bool trimming_helps = (uint64_t)kept.trimmable >= oom->requested - oom->free_bytes;
+    if (trimming_helps)
+        vs_oom_decide(oom, VS_OOM_HELD_BY_CACHE,
+                      "%s were asked for and %s were free, while the driver's memory pool kept %s "
+                      "that had been freed; %s gives back the pages of it that no live block is in",
+                      size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text,
+                      size(kept.trimmable).text,
+                      kept.framework ? "torch.cuda.empty_cache()" : "cudaMemPoolTrimTo");
+    else
+        vs_oom_decide(oom, VS_OOM_FRAGMENTED,
+                      "%s were asked for and %s were free; the driver's memory pool kept %s that "
+                      "had been freed: in pages with live blocks, for the pool had just been "
+                      "trimmed, or of streams that were not done",
+                      size((int64_t)oom->requested).text, size((int64_t)oom->free_bytes).text,
+                      size(kept.trimmable + kept.stuck).text);
+    return true;
+}
+
 /* The process outside that holds most. */
 static uint64_t largest_other(const struct vs_device_state *device)
 {
@@ -497,6 +522,7 @@ static void decide_on_device(struct vs_ooms *ooms, struct vs_oom *oom,
              !(known && decided_by_waits(ooms, oom, device, &layout)) &&
              !(known && decided_by_pinned(ooms->state, oom, &layout)) &&
              !(known && vs_oom_decided_by_pools(ooms->state, oom, &layout)) &&
+             !decided_by_driver_pools(ooms, oom) &&
              !decided_by_cache_beside(ooms, oom, device, &layout) &&
              !decided_by_cache(ooms, oom, &layout))
         decide_by_device(ooms, oom, device);

@@ -229,7 +229,10 @@ static void note_attempt(struct vs_ooms *ooms, const struct vs_sequenced_event *
     }
     known->met_ns = 0;
     add_attempt(&known->oom, event);
-    if (known->oom.attempt_count == 1)
+    bool by_pool = event->kind == VS_KIND_POOL_ALLOC; /* no event tells that its user gave up */
+    if (by_pool && event->free_bytes != VS_FREE_UNKNOWN)
+        known->oom.free_bytes = event->free_bytes;
+    if (known->oom.attempt_count == 1 || by_pool)
         vs_oom_classify(ooms, &known->oom, event->kind);
 }
 

@@ -315,9 +315,8 @@ static bool is_related(struct looking *looking)
     const char *boot_id = vs_fact_text(looking->process, "boot_id");
     const json_t *asking = looking->summary->process;
     json_t *began = json_object_get(looking->summary->clock, "start");
-    looking->itself =
-        looking->start_ns == vs_fact_count(began, "monotonic_ns") &&
-        vs_fact_count(looking->process, "pid") == vs_fact_count(asking, "pid");
+    looking->itself = looking->start_ns == vs_fact_count(began, "monotonic_ns") &&
+                      vs_fact_count(looking->process, "pid") == vs_fact_count(asking, "pid");
     return boot_id[0] != 0 && strcmp(boot_id, vs_fact_text(asking, "boot_id")) == 0 &&
            !looking->itself;
 }

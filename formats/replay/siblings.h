@@ -41,10 +41,10 @@ struct vs_sibling {
     char *title, *exe;
     uint64_t pid, host_pid, parent_pid; /* 0 unknown */
     uint64_t start_ns;
-    int64_t rank;                /* -1 none */
-    bool whole;                  /* nothing is missing from its trace */
-    struct vs_sibling_use *use;  /* of each failed request, by its place in the summary */
-    struct vs_sibling_use *peak; /* behind these: at the moment of vs_siblings_peak */
+    int64_t rank;                   /* -1 none */
+    bool whole;                     /* nothing is missing from its trace */
+    struct vs_sibling_use *use;     /* of each failed request, by its place in the summary */
+    struct vs_sibling_use *peak;    /* behind these: at the moment of vs_siblings_peak */
     struct vs_sibling_line context; /* what made its context on that device */
 };
 

@@ -380,6 +380,7 @@ struct vs_pool {
     int64_t slack_settled; /* of the device, when both were last known at one moment */
     bool reserved_known;
     bool framework;
+    bool trimmed; /* all of it was told to go back, and nothing was freed since */
     uint16_t owner;
     int8_t device;
 };
@@ -636,6 +637,15 @@ const struct vs_communicator *vs_state_communicator(const struct vs_state *state
  * stream-ordered pools, which count by their reserve.
  */
 void vs_state_communicator_bytes(const struct vs_state *state, int64_t *known, int64_t *all);
+
+/* What stream-ordered pools of a device reserve and do not use. */
+struct vs_pools_kept {
+    int64_t trimmable; /* a trim may give pages of it back */
+    int64_t stuck;     /* one was made, and this is what it left */
+    bool framework;    /* most of it is a framework's */
+};
+/* O(pools). */
+struct vs_pools_kept vs_state_pools_kept(const struct vs_state *state, int8_t device);
 
 /*
  * The stream that most of a device's freed blocks wait for, and their bytes; a block may wait for

@@ -142,6 +142,8 @@ static void take_report(struct vs_state *state, struct vs_pool *pool, const stru
 void pool_report(struct vs_state *state, const struct vs_event *event, uint64_t handle)
 {
     struct vs_pool *pool = vs_pools_get(&state->pools, pool_key(handle, event->device));
+    if (pool != NULL && event->kind == VS_KIND_POOL_TRIM)
+        pool->trimmed = event->size == 0;
     if (pool != NULL && !is_stale(pool, event) &&
         (event->extra[0] != 0 || event->extra[1] != 0 || pool->used == 0))
         take_report(state, pool, event);
@@ -198,8 +200,28 @@ void pool_alloc(struct vs_state *state, const struct vs_event *event)
 void pool_count(struct vs_state *state, const struct vs_allocation *allocation, int sign)
 {
     struct vs_pool *pool = vs_pools_get(&state->pools, allocation->pool);
-    if (pool != NULL)
-        add_used(state, pool, sign * (int64_t)allocation->granted);
+    if (pool == NULL)
+        return;
+    add_used(state, pool, sign * (int64_t)allocation->granted);
+    pool->trimmed = pool->trimmed && sign > 0;
+}
+
+struct vs_pools_kept vs_state_pools_kept(const struct vs_state *state, int8_t device)
+{
+    struct vs_pools_kept kept = {0};
+    int64_t of_framework = 0;
+    size_t index = 0;
+    uint64_t key;
+    const struct vs_pool *pool;
+    while ((pool = vs_pools_next(&state->pools, &index, &key)) != NULL) {
+        int64_t unused = pool->reserved - (pool->used > 0 ? pool->used : 0);
+        if (pool->device != device || unused <= 0)
+            continue;
+        *(pool->trimmed ? &kept.stuck : &kept.trimmable) += unused;
+        of_framework += pool->framework ? unused : 0;
+    }
+    kept.framework = of_framework * 2 > kept.trimmable + kept.stuck;
+    return kept;
 }
 
 void pool_create(struct vs_state *state, const struct vs_event *event)

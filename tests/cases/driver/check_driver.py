@@ -196,6 +196,14 @@ def upstream_blocks(report):
     return faults + differing(parts[0], {"segments": 2, "free_bytes": 1024 * MIB, "live_bytes": 0})
 
 
+def kept_by_pool(api, function):
+    """Six batches of 300 MiB are free again in the driver's pool, between six that are not."""
+    return lambda report: faults_of_ooms(
+        report, {"class": "held_by_cache", "layer": "driver", "api": api, "requested_bytes": 1100 * MIB,
+                 "free_bytes": 4 * GIB - 300 * MIB - 6 * 500 * MIB, "retry_would_succeed": False},
+        ["pool kept 1.76 GiB that had been freed", "cudaMemPoolTrimTo"], function)
+
+
 def map_refused(report):
     return faults_of_failures(report, [("cuMemMap", "CUDA_ERROR_INVALID_VALUE", "map_and_open",
                                         "is mapped already")])
@@ -283,6 +291,10 @@ CASES = {
                         waiting_streams),
     "upstream_blocks": ([], ["1.00 GiB were cached and free, but the largest free block was 768 MiB"],
                         upstream_blocks),
+    "pool_keeps": (["--memory", "4G"], ["cudaMallocAsync of 1.07 GiB on GPU 0, the program went on: held_by_cache"],
+                   kept_by_pool("cudaMallocAsync", "take_ordered")),
+    "pool_starves": (["--memory", "4G"], ["cudaMalloc of 1.07 GiB on GPU 0, the program went on: held_by_cache"],
+                     kept_by_pool("cudaMalloc", "take_beside")),
     "pinned_rounding": ([], ["up to 8.00 GiB rounding to powers of two"], pinned_rounding),
     "address_space": (["--address-space", "64GiB"], ["cuMemAddressReserve of 128 GiB", ": address_space"],
                       address_space),

@@ -187,7 +187,41 @@ static void pinned_rounding(bool healthy)
     device_memory(MIB);
 }
 
-/* The launcher lets the driver refuse what is above the limit of the process. */
+/* ---- pools of the driver ------------------------------------------------------------------- */
+
+SITE void *take_ordered(size_t bytes)
+{
+    void *memory = NULL;
+    return cudaMallocAsync(&memory, bytes, NULL) == cudaSuccess ? memory : NULL;
+}
+
+/* Batches of a pool that keeps all it ever had: half of it is free again, in pieces. */
+static void fill_pool(bool trimmed)
+{
+    uint64_t keep = UINT64_MAX;
+    cudaMemPool_t pool;
+    void *batches[6];
+    NEED(cudaDeviceGetDefaultMemPool(&pool, 0));
+    NEED(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    for (int i = 0; i < 6; i++) {
+        batches[i] = take_ordered(300 * MIB);
+        take_ordered(200 * MIB);
+    }
+    for (int i = 0; i < 6; i++)
+        NEED(cudaFreeAsync(batches[i], NULL));
+    NEED(cudaDeviceSynchronize());
+    if (trimmed)
+        NEED(cudaMemPoolTrimTo(pool, 0));
+}
+
+/* The pool itself is asked for more than its largest piece. */
+static void pool_keeps(bool healthy)
+{
+    fill_pool(healthy);
+    take_ordered(1100 * MIB);
+}
+
+/* Beside a pool, or above the limit of the process, which the launcher lets the driver refuse. */
 SITE void ask_for_more(size_t bytes)
 {
     void *memory = NULL;
@@ -206,6 +240,13 @@ static void preallocated(bool healthy)
 {
     device_memory(healthy ? 18 * GIB : 24166 * MIB); /* of 24 GiB */
     ask_for_more(120 * MIB);
+}
+
+/* Somebody else asks the device, of which the pool keeps what it does not use. */
+static void pool_starves(bool healthy)
+{
+    fill_pool(healthy);
+    ask_for_more(1100 * MIB);
 }
 
 /* ---- virtual memory ---------------------------------------------------------------------------
@@ -383,6 +424,8 @@ static const struct {
     {"preallocated", preallocated},
     {"client_limit", client_limit},
     {"refused_with_room", client_limit},
+    {"pool_keeps", pool_keeps},
+    {"pool_starves", pool_starves},
     {"address_space", address_space},
     {"map_refused", map_refused},
     {"access_refused", access_refused},
