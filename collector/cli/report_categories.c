@@ -53,6 +53,21 @@ static bool rank(const struct report *report, const struct vs_device_state *devi
     return known;
 }
 
+/* Those of libraries that a framework gives memory, live at the end. */
+static int64_t count_workspaces(const struct report *report, const struct vs_device_state *device)
+{
+    const struct vs_places *places = report->places;
+    int64_t count = 0;
+    for (size_t i = 0; i < places->count; i++) {
+        const struct vs_place *place = &places->items[i];
+        const struct vs_site *site = vs_places_site(places, place);
+        if (site->device == device->device && site->layer == VS_LAYER_FRAMEWORK &&
+            vs_categories_rule(report->categories, places, place) == VS_RULE_WORKSPACE)
+            count += place->stats.live_count;
+    }
+    return count;
+}
+
 void report_print_categories(const struct page *page, const struct report *report,
                              const struct vs_device_state *device)
 {
@@ -72,6 +87,16 @@ void report_print_categories(const struct page *page, const struct report *repor
                 whole > 0 ? 100.0 * (double)shares[i].at_peak / (double)whole : 0.0,
                 size_text(shares[i].at_end).text, bar.text[0] != 0 ? "  " : "", bar.text);
     }
+    int64_t workspaces = count_workspaces(report, device);
+    if (workspaces == 0)
+        return;
+    char text[256];
+    snprintf(text, sizeof(text),
+             "workspace: %s block%s live at the %s: one for each handle of a library and each "
+             "stream that it is used on, until the program ends; no leak",
+             page_count((uint64_t)workspaces).text, plural((uint64_t)workspaces),
+             last_moment(report->summary));
+    page_wrap(page, 4, text);
 }
 
 struct page_text report_main_category(const struct report *report,

@@ -141,6 +141,14 @@ static bool is_host(const struct report *report, const struct line *line)
     return vs_places_site(report->places, line->place)->layer == VS_LAYER_HOST;
 }
 
+/* One for each handle of a library and each stream: it grows with these, and is no leak. */
+static bool is_workspace(const struct report *report, const struct line *line)
+{
+    return line->object == 0 &&
+           vs_categories_rule(report->categories, report->places, line->place) ==
+               VS_RULE_WORKSPACE;
+}
+
 /* Of the device's memory, or of the host's that is pinned. */
 static void describe_bytes(const struct report *report, const struct lines *lines, bool host,
                            char *out, size_t room)
@@ -152,7 +160,7 @@ static void describe_bytes(const struct report *report, const struct lines *line
     char title[PAGE_WIDTH], at[PAGE_WIDTH + 160];
     for (size_t i = 0; i < lines->count; i++) {
         if (lines->items[i].object != 0 || !is_sure(&lines->items[i]) ||
-            is_host(report, &lines->items[i]) != host)
+            is_host(report, &lines->items[i]) != host || is_workspace(report, &lines->items[i]))
             continue;
         worst = worst == NULL ? &lines->items[i] : worst;
         per_step += lines->items[i].bytes_per_step;
@@ -252,8 +260,10 @@ static void print_line(const struct page *page, const struct report *report,
             number_text(line->count_per_step).text, line->first_step,
             line->object == 0 ? size_text(line->grown_bytes).text
                               : page_count((uint64_t)line->grown_count).text,
-            line->behind ? "likely *" : vs_growth_word(line->confidence, line->falls),
-            was_held(line) ? " +" : "");
+             line->behind                 ? "likely *"
+             : is_workspace(report, line) ? "expected"
+                                          : vs_growth_word(line->confidence, line->falls),
+             was_held(line) ? " +" : "");
 }
 
 void report_print_growth(const struct page *page, const struct report *report)
@@ -266,11 +276,12 @@ void report_print_growth(const struct page *page, const struct report *report)
         fprintf(page->out, "  %-*s %10s %6s %7s %11s\n", NAME_COLUMNS, "", "per step", "blocks",
                 "since", "by now");
     }
-    bool behind = false, held = false;
+    bool behind = false, held = false, expected = false;
     for (size_t i = 0; i < lines.count && i < rows; i++) {
         print_line(page, report, &lines.items[i]);
         behind = behind || lines.items[i].behind;
         held = held || was_held(&lines.items[i]);
+        expected = expected || is_workspace(report, &lines.items[i]);
         if (i == 0)
             report_print_stack(page, report, 6, lines.items[i].place, true);
     }
@@ -279,6 +290,10 @@ void report_print_growth(const struct page *page, const struct report *report)
     if (held)
         fprintf(page->out, "  + held until after the last step, then given back: results that a "
                            "program gathers look like this\n");
+    if (expected)
+        page_wrap(page, 2,
+                  "expected: workspaces, one for each handle of a library and each stream that it "
+                  "is used on; their number ends with that of the streams");
     if (lines.count > rows)
         fprintf(page->out, "  … and %zu more (--json has all)\n", lines.count - rows);
     free(lines.items);

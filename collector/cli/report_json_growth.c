@@ -44,6 +44,11 @@ static json_t *grown_json(const struct report *report, const struct vs_grown *gr
     json_set(object, "rises_and_falls", json_boolean(grown->falls));
     json_set(object, "confidence",
              json_string(grown->confidence == VS_GROWTH_HIGH ? "high" : "medium"));
+    const struct vs_place *place = &report->places->items[grown->place];
+    json_set(object, "expected",
+             json_boolean(grown->object == 0 &&
+                          vs_categories_rule(report->categories, report->places, place) ==
+                              VS_RULE_WORKSPACE));
     json_set(object, "step_source",
              json_string(vs_step_source_name(vs_grown_source(report->grown, grown))));
     json_set(object, "step_confidence", json_real(report->grown->steps.confidence));

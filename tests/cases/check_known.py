@@ -18,7 +18,8 @@ MIB = 1 << 20
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs" / "torch_known.py"
 # Of the request that failed: class and MiB; None: none fails.
 FAILS = {"flushed": None, "optimizer": ("full", 256), "gathered": ("full", 1950),
-         "backward": ("full", 3500), "sizes": ("full", 370), "saved": None}
+         "backward": ("full", 3500), "sizes": ("full", 370), "saved": None, "unreleased": None,
+         "workspaces": None}
 
 CALLS = {"cuMemAlloc_v2": "device_allocs", "cuMemFree_v2": "device_frees"}
 
@@ -81,7 +82,59 @@ def saved_faults(line, report):
                     ("what stays", phase["resident_bytes"], counted["after"] - counted["before"])])
 
 
-def special_faults(name, line, report):
+def sites_of(report, mark, **wanted):
+    return [site for site in report["sites"] if marked(mark) in lines_of(site) and
+            all(site[field] == value for field, value in wanted.items())]
+
+
+def unreleased_faults(line, report, page):
+    """At the peak every layer's gathered weight is there, or one; each lives from the forward pass to
+    the backward pass, or within one of them."""
+    layers, steps = 12, report["lifetimes"]["steps"]
+    sick = line["case"] == "unreleased"
+    sites = sites_of(report, "GATHERS", layer="framework")
+    of_them = [life for life in report["lifetimes"]["sites"]
+               if life["stack"] in [site["stack"] for site in sites] and life["layer"] == "framework"]
+    at_peak = sum(site["peak_count"] for site in sites)
+    size = sum(site["peak_bytes"] for site in sites) / max(at_peak, 1)
+    faults = unequal([
+        ("gathered at the peak", at_peak, layers if sick else 1),
+        ("categories", {site["category"] for site in sites}, {"activations" if sick else "temporaries"}),
+        ("per step", sum(life["in_step"]["count"] + life["at_step_end"]["count"] for life in of_them),
+         layers * steps * (1 if sick else 2)),
+        ("not freed in its step", sum(life[end]["count"] for life in of_them
+                                      for end in ("next_step", "later", "not_freed")), 0)])
+    if not line["counted"]["weight"] <= size < line["counted"]["weight"] + MIB:
+        faults.append(f"a weight of {size} bytes, the program made {line['counted']['weight']}")
+    if sick and f"py:{marked('GATHERS')} in Partitioned.whole" not in page.split(" GPU 0 Sim", 1)[0]:
+        faults.append(f"not told first:\n{page}")
+    return faults
+
+
+def workspaces_faults(line, report, page):
+    """One for each handle and stream, on each of which there is one pool; expected, and no leak."""
+    counted, sick = line["counted"], line["case"] == "workspaces"
+    count = counted["handles"] * counted["streams"]
+    sites = sites_of(report, "MULTIPLIES", layer="framework", category="workspace")
+    device = report["devices"][0]
+    parts = [part["live_bytes"] // counted["size"] for part in device["fragmentation"]["parts"]]
+    faults = unequal([
+        ("workspaces", sum(site["end_count"] for site in sites), count),
+        ("their bytes", sum(site["end_bytes"] for site in sites), count * counted["size"]),
+        ("by category", device["categories"]["at_end"]["workspace"], count * counted["size"]),
+        ("of each stream", sorted(part for part in parts if part), [counted["handles"]] * counted["streams"]),
+        ("growth that is none", [grown for grown in report["growth"] if not grown["expected"]], [])])
+    for text, wanted in ((f"workspace: {count} block", True), ("Memory grows", False)):
+        if (text in page) != wanted:
+            faults.append(f"{text!r} on the page is not {wanted}:\n{page}")
+    if sick and {grown["bytes_per_step"] for grown in report["growth"]} != {counted["size"]}:
+        faults.append(f"grows: {report['growth']}")
+    return faults
+
+
+def special_faults(name, line, report, page):
+    if name in ("unreleased", "workspaces"):
+        return {"unreleased": unreleased_faults, "workspaces": workspaces_faults}[name](line, report, page)
     if name == "optimizer":
         state = report["devices"][0]["categories"]["at_end"]["optimizer_state"]
         return unequal([("optimizer state", state, line["counted"]["state"])])
@@ -94,10 +147,10 @@ def special_faults(name, line, report):
     return saved_faults(line, report) if name == "saved" else []
 
 
-def faults_of(line, report):
+def faults_of(line, report, page):
     name = line["case"].split()[0]
-    faults = figures_faults(line, report) + special_faults(name, line, report)
-    faults += [f"grows: {grown}" for grown in report["growth"]]
+    faults = figures_faults(line, report) + special_faults(name, line, report, page)
+    faults += [f"grows: {grown}" for grown in report["growth"] if not grown["expected"]]
     healthy = line["case"] != name and name != "backward"  # its twin fails, and keeps nothing
     return faults + (unequal([("entries", report["ooms"], [])]) if healthy
                      else failure_faults(name, report))
@@ -108,13 +161,13 @@ def check(arguments):
     with tempfile.TemporaryDirectory(prefix="vramscope-known-") as folder:
         printed = real_torch.run_programs(arguments, folder, "4G", PROGRAM, cases)
         lines = [json.loads(line) for line in printed.splitlines()]
-        reports = real_torch.reports_of(arguments, folder)
+        reports = real_torch.reports_of(arguments, folder, with_pages=True)
     for words in cases:
         line = next((line for line in lines if line["case"] == words), None)
         if line is None or line["pid"] not in reports:
             wrong.append((words, "did not end, or has no trace"))
         else:
-            wrong += [(words, fault) for fault in faults_of(line, reports[line["pid"]])]
+            wrong += [(words, fault) for fault in faults_of(line, *reports[line["pid"]])]
     return real_torch.tell("WRONG", len(cases), wrong)
 
 

@@ -44,10 +44,14 @@ def report_of(arguments, trace):
     return json.loads(_report(arguments, trace, "--json"))
 
 
-def reports_of(arguments, folder):
-    """{pid: report} of the traces in a folder."""
-    reports = (report_of(arguments, trace) for trace in sorted(pathlib.Path(folder).rglob("*.vscope")))
-    return {report["process"]["pid"]: report for report in reports}
+def reports_of(arguments, folder, with_pages=False):
+    """{pid: report} of the traces in a folder; with pages (report, page), whose lines are joined."""
+    reports = {}
+    for trace in sorted(pathlib.Path(folder).rglob("*.vscope")):
+        report = report_of(arguments, trace)
+        page = " ".join(page_of(arguments, trace).split()) if with_pages else None
+        reports[report["process"]["pid"]] = (report, page) if with_pages else report
+    return reports
 
 
 def _report(arguments, trace, *options):

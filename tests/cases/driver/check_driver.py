@@ -294,7 +294,7 @@ CASES = {
     "pool_keeps": (["--memory", "4G"], ["cudaMallocAsync of 1.07 GiB on GPU 0, the program went on: held_by_cache"],
                    kept_by_pool("cudaMallocAsync", "take_ordered")),
     "pool_starves": (["--memory", "4G"], ["cudaMalloc of 1.07 GiB on GPU 0, the program went on: held_by_cache"],
-                     kept_by_pool("cudaMalloc", "take_beside")),
+                     kept_by_pool("cudaMalloc", "ask_for_more")),
     "pinned_rounding": ([], ["up to 8.00 GiB rounding to powers of two"], pinned_rounding),
     "address_space": (["--address-space", "64GiB"], ["cuMemAddressReserve of 128 GiB", ": address_space"],
                       address_space),

@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import sys
+import threading
 import warnings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -140,8 +141,80 @@ def saved(healthy):
     counted["after"] = torch.cuda.memory_reserved()
 
 
+class Partitioned(torch.nn.Module):
+    """A layer of which this process has a share: the whole weight is gathered where it is used."""
+
+    def __init__(self, healthy):
+        super().__init__()
+        self.healthy = healthy
+        self.share = torch.nn.Parameter(torch.zeros(WEIGHT // 8, device="cuda"))
+
+    def whole(self):
+        weight = torch.empty(WEIGHT, device="cuda")  # GATHERS
+        for rank in range(8):
+            weight[rank * WEIGHT // 8:(rank + 1) * WEIGHT // 8].copy_(self.share.detach())
+        return weight
+
+    def forward(self, batch):
+        return Used.apply(batch, self.share, self)
+
+
+WEIGHT, LAYERS, STEPS = 39321600 // 4, 12, 10
+
+
+class Used(torch.autograd.Function):
+    @staticmethod
+    def forward(context, batch, _, layer):
+        weight = layer.whole()
+        context.layer, context.weight = layer, None if layer.healthy else weight
+        return batch + weight[0]
+
+    @staticmethod
+    def backward(context, gradient):
+        weight = context.layer.whole() if context.weight is None else context.weight
+        context.weight = None
+        return gradient * weight[0], torch.zeros_like(context.layer.share), None
+
+
+def unreleased(healthy):
+    """Weights that the forward pass gathered stay until the backward pass of their layer."""
+    layers = torch.nn.Sequential(*[Partitioned(healthy) for _ in range(LAYERS)])
+    descent = torch.optim.SGD(layers.parameters(), lr=1e-3)
+    for number in range(STEPS):
+        step(number)
+        layers(torch.zeros(4, device="cuda")).sum().backward()
+        descent.step()
+        descent.zero_grad()
+    kept.append(layers)
+    counted["weight"] = WEIGHT * 4
+
+
+def workspaces(healthy):
+    """cuBLAS keeps a workspace for each thread's handle and each stream that it is used on; here
+    every step uses another stream."""
+    os.environ["TORCH_CUBLAS_WORKSPACE_CACHE"] = "1"
+    left = torch.zeros(64, 64, device="cuda")
+    streams = [torch.cuda.current_stream()] if healthy else [torch.cuda.Stream() for _ in range(24)]
+
+    def multiply():
+        for number in range(24):
+            step(number)
+            with torch.cuda.stream(streams[number % len(streams)]):
+                product = left @ left  # MULTIPLIES
+            del product
+
+    multiply()
+    if not healthy:  # another thread has another handle, and these are more rounds of the program
+        other = threading.Thread(target=multiply)
+        other.start()
+        other.join()
+    counted.update(handles=1 if healthy else 2, streams=len(streams),
+                   size=torch.backends.cuda.cublas_workspace_size())
+    kept.append(left)
+
+
 CASES = {case.__name__: case for case in
-         (flushed, optimizer, gathered, backward, sizes, saved)}
+         (flushed, optimizer, gathered, backward, sizes, saved, unreleased, workspaces)}
 
 
 def run(words):
