@@ -114,7 +114,8 @@ struct vs_oom {
     struct vs_oom_other {
         uint64_t pid, bytes;
     } others[VS_OOM_OTHERS];
-    size_t other_count; /* may exceed VS_OOM_OTHERS */
+    size_t other_count;   /* may exceed VS_OOM_OTHERS */
+    int64_t own_if_alone; /* what is in use, of a device that is full if nobody else was there */
 };
 
 struct vs_oom_pending;
@@ -161,6 +162,8 @@ __attribute__((format(printf, 3, 4))) void
 vs_oom_decide(struct vs_oom *oom, enum vs_oom_class class, const char *format, ...);
 /* The same once it is known, too late, what others held: `full` and `unknown` may be theirs. */
 void vs_oom_blame_others(struct vs_oom *oom, int64_t other_bytes);
+/* Once NVML's first answer has come: `full` where it depended on nobody else being there. */
+void vs_oom_clear_others(struct vs_oom *oom, const struct vs_device_state *device);
 
 /* ---- failures.c: failed calls that are not out of memory ------------------------------ */
 

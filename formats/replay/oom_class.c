@@ -404,6 +404,20 @@ static bool decided_by_cache_beside(const struct vs_ooms *ooms, struct vs_oom *o
     return true;
 }
 
+static void decide_full(struct vs_oom *oom, int64_t own, int64_t total, int64_t unbacked)
+{
+    char asleep[96] = "";
+    if (unbacked > 0)
+        snprintf(asleep, sizeof(asleep),
+                 "; %s that the framework counts had no memory behind it (asleep)",
+                 size(unbacked).text);
+    vs_oom_decide(oom, VS_OOM_FULL,
+                  "%s were asked for, %s of %s were in use by %s and %s were free%s",
+                  size((int64_t)oom->requested).text, size(own).text, size(total).text,
+                  oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
+                  size((int64_t)oom->free_bytes).text, asleep);
+}
+
 /* Which band left no room: the largest one without which the request would have fitted. */
 static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *device,
                             const struct vs_bands *bands, int64_t free_bytes)
@@ -421,17 +435,8 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
                       : bands->backed; /* of sleeping blocks only addresses */
     int64_t outside = oom->layer == VS_LAYER_FRAMEWORK ? bands->direct + bands->unexplained : 0;
     int64_t need = requested - free_bytes;
-    char asleep[96] = "";
-    if (bands->unbacked > 0)
-        snprintf(asleep, sizeof(asleep),
-                 "; %s that the framework counts had no memory behind it (asleep)",
-                 size(bands->unbacked).text);
     if (own + certain + requested > total)
-        vs_oom_decide(oom, VS_OOM_FULL,
-                      "%s were asked for, %s of %s were in use by %s and %s were free%s",
-                      size(requested).text, size(own).text, size(total).text,
-                      oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
-                      size(free_bytes).text, asleep);
+        decide_full(oom, own, total, bands->unbacked);
     else if (bands->other_process >= need && bands->other_process >= outside)
         vs_oom_decide(oom, VS_OOM_OTHER_PROCESS,
                       "other processes held %s, the largest is pid %" PRIu64
@@ -456,13 +461,14 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
             size(requested).text, size(own).text, size(total).text,
             oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
             size(implicit).text, size(free_bytes).text, asleep);
-    else if (own + implicit + requested > total)
+    else if (own + implicit + requested > total) {
+        oom->own_if_alone = own;
         vs_oom_decide(
             oom, VS_OOM_UNKNOWN,
             "%s were asked for and %s free; %s by difference are this process's context and "
             "modules, or other processes', who were not known yet",
             size(requested).text, size(free_bytes).text, size(implicit).text);
-    else
+    } else
         vs_oom_decide(oom, VS_OOM_UNKNOWN,
                       "%s were asked for and %s free; no single band explains it",
                       size(requested).text, size(free_bytes).text);
@@ -590,6 +596,13 @@ void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
     }
     if (!decided_by_mapping(oom, kind))
         decide_on_device(ooms, oom, device);
+}
+
+void vs_oom_clear_others(struct vs_oom *oom, const struct vs_device_state *device)
+{
+    if (oom->class == VS_OOM_UNKNOWN && oom->own_if_alone > 0 && device->implicit_uncertainty == 0 &&
+        device->context_of_others == 0 && device->other_bytes == 0)
+        decide_full(oom, oom->own_if_alone, (int64_t)device->total_bytes, 0);
 }
 
 void vs_oom_blame_others(struct vs_oom *oom, int64_t other_bytes)

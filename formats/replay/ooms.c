@@ -383,6 +383,8 @@ static void note_late_others(const struct vs_ooms *ooms, struct vs_oom *oom)
         note_others(device, oom);
         vs_oom_blame_others(oom, device->other_bytes);
     }
+    if (device != NULL && oom->other_count == 0)
+        vs_oom_clear_others(oom, device);
 }
 
 int vs_ooms_finish(struct vs_ooms *ooms, bool ended_well)
