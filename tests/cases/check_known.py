@@ -167,7 +167,8 @@ def check(arguments):
         if line is None or line["pid"] not in reports:
             wrong.append((words, "did not end, or has no trace"))
         else:
-            wrong += [(words, fault) for fault in faults_of(line, *reports[line["pid"]])]
+            report, page = reports[line["pid"]]
+            wrong += [(words, fault) for fault in faults_of(line, report, " ".join(page.split()))]
     return real_torch.tell("WRONG", len(cases), wrong)
 
 

@@ -24,11 +24,11 @@ def run_test(test):
     return test(arguments)
 
 
-def run_programs(arguments, folder, memory, program, cases, timeout_s=500, options=()):
+def run_programs(arguments, folder, memory, program, cases, timeout_s=500, options=(), launcher=()):
     """What a program prints that is traced into the folder, on a device of so much memory, with
-    options of the simulated device."""
+    options of the simulated device; `launcher`: words for Python that start it."""
     command = [arguments.bin / "vramscope", "run", "-o", f"{folder}/", "--", arguments.simgpu,
-               "--memory", memory, *options, "--", arguments.python, program, *cases]
+               "--memory", memory, *options, "--", arguments.python, *launcher, program, *cases]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=timeout_s, check=False,
                           env=dict(os.environ, VRAMSCOPE_LOG="error"))
     if done.returncode != 0:
@@ -45,11 +45,11 @@ def report_of(arguments, trace):
 
 
 def reports_of(arguments, folder, with_pages=False):
-    """{pid: report} of the traces in a folder; with pages (report, page), whose lines are joined."""
+    """{pid: report} of the traces in a folder; with pages (report, page)."""
     reports = {}
     for trace in sorted(pathlib.Path(folder).rglob("*.vscope")):
         report = report_of(arguments, trace)
-        page = " ".join(page_of(arguments, trace).split()) if with_pages else None
+        page = page_of(arguments, trace) if with_pages else None
         reports[report["process"]["pid"]] = (report, page) if with_pages else report
     return reports
 
