@@ -145,8 +145,7 @@ static bool is_host(const struct report *report, const struct line *line)
 static bool is_workspace(const struct report *report, const struct line *line)
 {
     return line->object == 0 &&
-           vs_categories_rule(report->categories, report->places, line->place) ==
-               VS_RULE_WORKSPACE;
+           vs_categories_rule(report->categories, report->places, line->place) == VS_RULE_WORKSPACE;
 }
 
 /* Of the device's memory, or of the host's that is pinned. */

@@ -600,8 +600,9 @@ void vs_oom_classify(struct vs_ooms *ooms, struct vs_oom *oom, uint8_t kind)
 
 void vs_oom_clear_others(struct vs_oom *oom, const struct vs_device_state *device)
 {
-    if (oom->class == VS_OOM_UNKNOWN && oom->own_if_alone > 0 && device->implicit_uncertainty == 0 &&
-        device->context_of_others == 0 && device->other_bytes == 0)
+    if (oom->class == VS_OOM_UNKNOWN && oom->own_if_alone > 0 &&
+        device->implicit_uncertainty == 0 && device->context_of_others == 0 &&
+        device->other_bytes == 0)
         decide_full(oom, oom->own_if_alone, (int64_t)device->total_bytes, 0);
 }
 
