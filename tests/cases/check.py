@@ -36,9 +36,9 @@ def run_traced(arguments, folder):
             for line in map(json.loads, printed.splitlines()) if line["pid"] in reports}
 
 
-def line_of(name):
+def line_of(name, mark=None):
     for number, text in enumerate(PROGRAM.read_text().splitlines(), 1):
-        if text.endswith(f"# FAILS {name}"):
+        if text.endswith(f"# {mark or f'FAILS {name}'}"):
             return number
     raise SystemExit(f"no line is marked {name}")
 
@@ -61,6 +61,19 @@ def faults_of_repair(failed, told, report):
                      if not 0 < oom["lost_ns"] < report["trace"]["duration_ns"]]
 
 
+def faults_of_pins(report, oom):
+    """Whose blocks keep the segment, which was free as a whole before."""
+    pinned, pins = oom["fragmentation"]["pinned_segments"], line_of("pinned_segment", "PINS")
+    if len(pinned) != 1:
+        return [f"{len(pinned)} segments are pinned"]
+    wanted = {"bytes": 3000 * MIB, "live_bytes": 120 * MIB, "live_count": 10, "held_bytes": 2880 * MIB}
+    faults = [f"{field} of the segment is {pinned[0].get(field)}, not {value}: {pinned[0]}"
+              for field, value in wanted.items() if pinned[0].get(field) != value]
+    stacks = pinned[0]["stacks"]
+    lines = [frame["line"] for site in report["sites"] if site["stack"] in stacks for frame in site["frames"]]
+    return faults if pins in lines and len(stacks) == 1 else faults + [f"pinned by lines {lines}"]
+
+
 def faults_of_case(name, failed, _, report):
     requested, largest, cached, named = EXPECTED[name]
     if not failed or len(report["ooms"]) != 1:
@@ -72,6 +85,8 @@ def faults_of_case(name, failed, _, report):
     if largest is not None:
         wanted["largest_free_block_bytes"] = largest * MIB
     faults = faults_of_oom(oom, wanted, named)
+    if name == "pinned_segment":
+        faults += faults_of_pins(report, oom)
     site = next(site for site in report["sites"] if site["stack"] == oom["stack"])
     lines = [frame["line"] for frame in site["frames"] if frame["file"] == str(PROGRAM)]
     if line_of(name) not in lines:

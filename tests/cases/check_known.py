@@ -18,7 +18,7 @@ MIB = 1 << 20
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs" / "torch_known.py"
 # Of the request that failed: class and MiB; None: none fails.
 FAILS = {"flushed": None, "optimizer": ("full", 256), "gathered": ("full", 1950),
-         "backward": ("full", 3500), "sizes": ("full", 370), "saved": None, "unreleased": None,
+         "backward": ("full", 3500), "sizes": ("full", 370), "saved": None, "logged_values": None, "unreleased": None,
          "workspaces": None}
 
 CALLS = {"cuMemAlloc_v2": "device_allocs", "cuMemFree_v2": "device_frees"}
@@ -77,7 +77,9 @@ def saved_faults(line, report):
     phase = next(phase for phase in report["phases"]
                  if phase["name"] == "save" and phase["band"] == "reserved_bytes")
     counted = line["counted"]
-    return unequal([("before the save", phase["entry_bytes"], counted["before"]),
+    segments = sum(site["end_bytes"] for site in sites_of(report, "SAVES", layer="driver"))
+    return unequal([("made for the save", segments, counted["after"] - counted["before"]),
+                    ("before the save", phase["entry_bytes"], counted["before"]),
                     ("after it", phase["exit_bytes"], counted["after"]),
                     ("what stays", phase["resident_bytes"], counted["after"] - counted["before"])])
 
@@ -132,7 +134,39 @@ def workspaces_faults(line, report, page):
     return faults
 
 
+def flushed_faults(line, report, page):
+    """Each flush is at the line that caused it, with the time it took."""
+    faults = []
+    for oom in report["ooms"]:
+        site = next(site for site in report["sites"] if site["stack"] == oom["stack"])
+        if marked("FLUSHES") not in lines_of(site) or not oom["repaired"] or oom["lost_ns"] <= 0 or \
+                oom["given_back_bytes"] != 2000 * MIB:
+            faults.append(f"at lines {lines_of(site)}: {oom}")
+    text = f"{line['retries']} requests of PyTorch for memory failed at first; it gave back"
+    if (text in page) != (line["case"] == "flushed"):
+        faults.append(f"told or not told:\n{page}")
+    return faults
+
+
+def logged_faults(line, report, page):
+    """Four values of 1 KiB stay of every step; an epoch's end drops them."""
+    if line["case"] != "logged_values":
+        return [f"told:\n{page}"] if "grows" in page else []
+    if len(report["growth"]) != 1:
+        return [f"{len(report['growth'])} places grow: {report['growth']}"]
+    grown = report["growth"][0]
+    faults = unequal([(field, grown[field], wanted) for field, wanted in (
+        ("kind", "bytes"), ("bytes_per_step", 4096), ("count_per_step", 4), ("first_step", 80),
+        ("grown_bytes", 39 * 4096), ("end_count", 160), ("rises_and_falls", True))])
+    if not sites_of(report, "LOGS", stack=grown["stack"]):
+        faults.append(f"elsewhere: {grown}")
+    text = f"Memory grows by 4.00 KiB per step at torch_known.py:{marked('LOGS')} in training_step"
+    return faults + ([] if text in page else [f"not told:\n{page}"])
+
+
 def special_faults(name, line, report, page):
+    if name in ("flushed", "logged_values"):
+        return {"flushed": flushed_faults, "logged_values": logged_faults}[name](line, report, page)
     if name in ("unreleased", "workspaces"):
         return {"unreleased": unreleased_faults, "workspaces": workspaces_faults}[name](line, report, page)
     if name == "optimizer":
@@ -150,7 +184,8 @@ def special_faults(name, line, report, page):
 def faults_of(line, report, page):
     name = line["case"].split()[0]
     faults = figures_faults(line, report) + special_faults(name, line, report, page)
-    faults += [f"grows: {grown}" for grown in report["growth"] if not grown["expected"]]
+    if line["case"] != "logged_values":
+        faults += [f"grows: {grown}" for grown in report["growth"] if not grown["expected"]]
     healthy = line["case"] != name and name != "backward"  # its twin fails, and keeps nothing
     return faults + (unequal([("entries", report["ooms"], [])]) if healthy
                      else failure_faults(name, report))

@@ -28,7 +28,7 @@ def pinned_segment(healthy):
     batches = []
     for _ in range(10):
         batches.append(empty(100))
-        kept.append(empty(12))
+        kept.append(empty(12))  # PINS
     del batches
     if healthy:
         kept.clear()
