@@ -172,9 +172,7 @@ void report_describe_elsewhere(const struct report *report, const struct vs_devi
         if (bands == NULL || own_bytes(bands) <= 0)
             continue;
         struct page_text by = report_by(report, other->context_site);
-        snprintf(out, room,
-                 " It held %s of GPU %d, too, of little use to it: the context there was made by "
-                 "%s.",
+        snprintf(out, room, " It held %s of GPU %d, too: its context there was made by %s.",
                  size_text(own_bytes(bands)).text, other->device,
                  by.text[0] != 0 ? by.text : report_call_title(summary, other->context_label));
         return;

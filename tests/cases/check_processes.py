@@ -106,7 +106,7 @@ def resume_faults(arguments):
     site = next(site for site in culprit["sites"] if site["stack"] == device["context_created"]["stack"])
     if at not in [frame["line"] for frame in site["frames"]]:
         faults.append(f"made by {site['frames']}")
-    return faults + not_said(first_of(page), "of GPU 1 were in use", "400 MiB of GPU 0, too",
+    return faults + not_said(first_of(page), "of GPU 1 were in use", "It held 400 MiB of GPU 0, too: its context there was",
                              f"made by torch_resume.py:{at} in load")
 
 
@@ -118,7 +118,7 @@ def resume_twin_faults(arguments):
         used = [device["index"] for device in report["devices"] if device["context_created"]]
         faults += unequal([(f"rank {line['rank']} has contexts on", used, [line["rank"]]),
                            ("others", at_peak(report), [])])
-        faults += [f"said: {first_of(page)}" for text in ("Of that", "too, of little use") if text in first_of(page)]
+        faults += [f"said: {first_of(page)}" for text in ("Of that", ", too: its context") if text in first_of(page)]
     return faults
 
 
