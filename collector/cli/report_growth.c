@@ -259,10 +259,10 @@ static void print_line(const struct page *page, const struct report *report,
             number_text(line->count_per_step).text, line->first_step,
             line->object == 0 ? size_text(line->grown_bytes).text
                               : page_count((uint64_t)line->grown_count).text,
-             line->behind                 ? "likely *"
-             : is_workspace(report, line) ? "expected"
-                                          : vs_growth_word(line->confidence, line->falls),
-             was_held(line) ? " +" : "");
+            line->behind                 ? "likely *"
+            : is_workspace(report, line) ? "expected"
+                                         : vs_growth_word(line->confidence, line->falls),
+            was_held(line) ? " +" : "");
 }
 
 void report_print_growth(const struct page *page, const struct report *report)

@@ -457,10 +457,10 @@ static void decide_by_bands(struct vs_oom *oom, const struct vs_device_state *de
         vs_oom_decide(
             oom, VS_OOM_FULL,
             "%s were asked for, %s of %s were in use by %s, %s by difference (its context "
-            "and modules, or others') and %s were free%s",
+            "and modules, or others') and %s were free",
             size(requested).text, size(own).text, size(total).text,
             oom->layer == VS_LAYER_FRAMEWORK ? "the framework's blocks" : "this process",
-            size(implicit).text, size(free_bytes).text, asleep);
+            size(implicit).text, size(free_bytes).text);
     else if (own + implicit + requested > total) {
         oom->own_if_alone = own;
         vs_oom_decide(
