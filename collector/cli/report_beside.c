@@ -149,13 +149,6 @@ void report_print_beside(const struct page *page, const struct report *report,
         fprintf(page->out, "    … and %zu more (--json has all)\n", more);
 }
 
-/* What this process itself held of a device when that was fullest. */
-static int64_t own_bytes(const struct vs_bands *bands)
-{
-    int64_t certain = implicit_of(bands) - bands->implicit_uncertainty;
-    return bands->backed + bands->direct + (certain > 0 ? certain : 0);
-}
-
 void report_describe_elsewhere(const struct report *report, const struct vs_device_state *device,
                                char *out, size_t room)
 {
@@ -169,11 +162,17 @@ void report_describe_elsewhere(const struct report *report, const struct vs_devi
             other->layers[vs_device_top_layer(other)].peak_bytes > most / 2)
             continue;
         const struct vs_bands *bands = vs_peaks_used(&summary->peaks, other);
-        if (bands == NULL || own_bytes(bands) <= 0)
+        int64_t context = bands == NULL ? 0 : implicit_of(bands);
+        if (context <= 0)
             continue;
+        int64_t held = bands->backed + bands->direct;
         struct page_text by = report_by(report, other->context_site);
-        snprintf(out, room, " It held %s of GPU %d, too: its context there was made by %s.",
-                 size_text(own_bytes(bands)).text, other->device,
+        char asked[48] = "";
+        if (held > 0)
+            snprintf(asked, sizeof(asked), "%s and ", size_text(held).text);
+        snprintf(out, room,
+                 " It held %sa context of %s (by difference) on GPU %d, too, made by %s.", asked,
+                 size_text(context).text, other->device,
                  by.text[0] != 0 ? by.text : report_call_title(summary, other->context_label));
         return;
     }

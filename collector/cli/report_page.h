@@ -84,7 +84,7 @@ struct report_foreign report_foreign_of(const struct vs_summary *summary,
 /* " Of that 1.00 GiB was held by …", or "". */
 void report_describe_beside(const struct report *report, const struct vs_device_state *device,
                             char *out, size_t room);
-/* " It also holds 400 MiB of GPU 0 …": a device beside the one spoken of; or "". */
+/* " It held 100 MiB and a context of 300 MiB …": on a device beside the one spoken of; or "". */
 void report_describe_elsewhere(const struct report *report, const struct vs_device_state *device,
                                char *out, size_t room);
 void report_print_beside(const struct page *page, const struct report *report,

@@ -42,7 +42,7 @@ SAYS = {
     "asleep": ["3.32 GiB of it by PyTorch", "2.73 GiB of the 6.05 GiB it had reserved had no memory behind it",
                "PyTorch counted 6.05 GiB allocated and 6.05 GiB reserved"],
     "sleep_and_forget": ["480 MiB of it by libsleeping", "grows by 20.0 MiB per step", "in sleep_and_forget"],
-    "context_elsewhere": ["GPU 1 were in use", "It has a context on GPU 0, too, which it hardly uses: 300 MiB, made by "
+    "context_elsewhere": ["GPU 1 were in use", "It held 20.0 MiB and a context of 300 MiB (by difference) on GPU 0, too, made by "
                           "torch_engines.py:"],
     "graphs": ["of it by executable graphs", "captures of graphs, 12 times"],
 }

@@ -270,7 +270,7 @@ CASES = {
     "context_and_modules": (["--module", "8M"], ["512 MiB of it by loaded modules",
                                                  "modules (by difference) 512 MiB"],
                             context_and_modules),
-    "context_elsewhere": (["--devices", "2"], ["It has a context on GPU 0, too, which it hardly uses: 300 MiB, made by driver_cases.c:",
+    "context_elsewhere": (["--devices", "2"], ["It held 4.00 MiB and a context of 300 MiB (by difference) on GPU 0, too, made by driver_cases.c:",
                                                "context made by cudaMalloc at", "in look_at_the_checkpoint"],
                           context_elsewhere),
     "stack_limit": ([], ["1.48 GiB of it by local memory of threads", "local memory (by difference) 1.48 GiB",
