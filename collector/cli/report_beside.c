@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { LINE_ROOM = 160, LISTED = 8 };
 

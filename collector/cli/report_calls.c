@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that failed, objects that cost memory without a size, and time in calls. */
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { TOP_FAILURES = 8, TOP_CALLS = 5, LEAST_CALL_SHARE = 200 /* of the run's time */ };
 

@@ -2,7 +2,7 @@
 /* What the memory of a device was for, at the peak and at the end. */
 #include <stdlib.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 /* One in so many bytes makes a category worth a word of the answer. */
 enum { LEAST_SHARE = 10, NAME_COLUMNS = 44 };

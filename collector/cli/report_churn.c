@@ -5,7 +5,7 @@
  */
 #include "report_churn.h"
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { TOP_ROWS = 4, TEXT_ROOM = 640 };
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { TOP_ROWS = 6 };
 

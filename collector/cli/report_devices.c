@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "report_fragmentation.h"
-#include "report_page.h"
+#include "report_sections.h"
 
 static void print_peak(const struct page *page, const struct vs_summary *summary,
                        const struct vs_device_state *device)

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "report_fragmentation.h"
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { PINNED_SHOWN = 3, SITES_SHOWN = 3, INDENT = 12 };
 

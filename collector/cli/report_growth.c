@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { TOP_LINES = 8, NAME_COLUMNS = 44, TITLE_ROOM = 256 };
 

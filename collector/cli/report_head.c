@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The top of the page: the program, the answer, what was lost. */
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { CUTS_SHOWN = 3 };
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum {
     STACKS = 3,       /* shown of a group at most */

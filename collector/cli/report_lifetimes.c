@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum {
     TOP_LINES = 4,

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum {
     MARKDOWN_LINES = 60,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that failed for want of memory: what was asked for, why there was none, by whom. */
 #include "report_fragmentation.h"
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { LAST_OOMS = 5 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other traces of a folder, and why the one that is reported was chosen. */
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { OTHERS_SHOWN = 16 };
 

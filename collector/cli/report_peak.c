@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { TOP_PLACES = 3, LEAST_SHARE = 20 /* of the peak */, TITLE_COLUMNS = 70, TEXT_ROOM = 512 };
 

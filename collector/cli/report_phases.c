@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { TOP_PHASES = 8, CAPTURES_SHOWN = 4, NAME_COLUMNS = 36, NUMBERED_SHOWN = 4 };
 

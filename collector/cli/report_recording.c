@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bottom of the page: the host and the recording itself. */
-#include "report_page.h"
+#include "report_sections.h"
 
 #define LEAST_ROUNDING (INT64_C(1) << 20) /* bytes that are worth a line */
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "replay/shared.h"
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { TOP_SHARED = 4 };
 

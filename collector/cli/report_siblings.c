@@ -2,7 +2,7 @@
 /* Below a failed request: what other processes held of the device at that moment. */
 #include <inttypes.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 /* "9.00 GiB: 1.00 GiB allocated, 7.50 GiB cached, 7.00 GiB of it releasable". */
 static void describe_use(const struct vs_sibling_use *use, char *out, size_t room)

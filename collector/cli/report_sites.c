@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { TOP_PLACES = 8, TOP_CALLS = 10, NAME_COLUMNS = 50, LEAST_SHARE = 200 };
 

@@ -8,7 +8,7 @@
 
 #include "frame_word.h"
 #include "python_path.h"
-#include "report_page.h"
+#include "report_sections.h"
 
 enum { NAME_ROOM = 256, ORIGINS = 3 };
 
