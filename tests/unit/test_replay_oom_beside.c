@@ -8,12 +8,12 @@ static enum vs_oom_class class_after_answer(uint64_t others)
     struct lab lab = lab_open();
     vs_ooms_start(&ooms, lab.state);
     lab_sample(&lab, 16 * GIB - 300 * MIB);
-    lab_segment(&lab, 0x100000000, 14 * GIB);
-    lab_block(&lab, 0x100000000, 14 * GIB);
-    lab_sample(&lab, 2 * GIB - 300 * MIB);
+    lab_segment(&lab, 0x100000000, 13 * GIB);
+    lab_block(&lab, 0x100000000, 13 * GIB);
+    lab_sample(&lab, 3 * GIB - 300 * MIB);
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_FW_OOM,
                                     .module = TORCH,
-                                    .size = 2 * GIB - 100 * MIB,
+                                    .size = 3 * GIB - 100 * MIB,
                                     .extra = {lab.allocated, lab.reserved}});
     lab_put(&lab, (struct vs_event){.kind = VS_KIND_OTHER_PROCESS, .size = others != 0});
     if (others != 0)

@@ -12,6 +12,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import warnings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,6 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 MIB = 1 << 20
+ANSWERED_S = 2  # by then NVML has told who else is on the device
 SLEEPING = pathlib.Path(os.environ["VRAMSCOPE_BUILD"]) / "cases" / "lib" / "libsleeping.so"
 kept = []
 told = {}
@@ -196,6 +198,7 @@ def context_elsewhere(healthy):
 def graphs(healthy):
     """One executable graph a size; they share a pool, and cost more than all tensors."""
     given, pool = torch.zeros(1024, 1024, device="cuda"), None
+    time.sleep(ANSWERED_S)
     for size in range(2 if healthy else 12):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=pool):  # CAPTURES
