@@ -106,7 +106,7 @@ def resume_faults(arguments):
     site = next(site for site in culprit["sites"] if site["stack"] == device["context_created"]["stack"])
     if at not in [frame["line"] for frame in site["frames"]]:
         faults.append(f"made by {site['frames']}")
-    return faults + not_said(first_of(page), "of GPU 1 were in use", "It held 400 MiB of GPU 0, too: its context there was",
+    return faults + not_said(first_of(page), "of GPU 1 were in use", "It held 100 MiB and a context of 300 MiB (by difference) on GPU 0, too,",
                              f"made by torch_resume.py:{at} in load")
 
 
