@@ -289,7 +289,7 @@ def test_ends_full_disk(lab):
     script = (f"mount -t tmpfs -o size=128k none {lab.traces_folder} && "
               f'"$@"; status=$?; cp {lab.traces_folder}/* {lab.path("kept")}/; exit $status')
     os.mkdir(lab.path("kept"))
-    storm = lab.tool_run([program("storm"), "2", "100000"])
+    storm = lab.tool_run([program("storm"), "2", "500000"])
     done = lab.run(lab.on_simgpu([unshare, "--mount", "sh", "-c", script, "sh", *storm]))
     check_full(lab, done, lab.path("kept"))
 
