@@ -13,31 +13,31 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 
 TRACES = pathlib.Path(__file__).resolve().parent / "traces"
 COLUMNS = 100
+END = b"\0that was all"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 BAR = re.compile("[ █]*█$", re.MULTILINE)
 
 
 def on_terminal(words, **settings):
+    """What a terminal is shown. A pseudo-terminal whose last writer is gone may say so before it has
+    handed over what was written, so this end stays open and ends the text itself."""
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     environment.update({"TERM": "xterm", **settings})
     master, slave = pty.openpty()
     process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, env=environment)
-    os.close(slave)
+    ending = threading.Thread(target=lambda: (process.wait(), os.write(slave, END)))
+    ending.start()
     text = b""
-    while True:
-        try:
-            part = os.read(master, 1 << 16)
-        except OSError:  # the last writer is gone
-            break
-        if not part:
-            break
-        text += part
+    while not text.endswith(END):
+        text += os.read(master, 1 << 16)
+    ending.join()
+    os.close(slave)
     os.close(master)
-    process.wait()
-    return text.decode().replace("\r\n", "\n")
+    return text[:-len(END)].decode().replace("\r\n", "\n")
 
 
 def main():
